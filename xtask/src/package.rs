@@ -1,0 +1,58 @@
+//! The functions' zips.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::failure::{During, Failure, Outcome};
+use crate::process;
+use crate::progress::Progress;
+use crate::venv;
+use crate::workspace::Workspace;
+
+/// The functions: packages and binaries of these names.
+pub(crate) const FUNCTIONS: [&str; 3] = ["lakebell-commit-watcher", "lakebell-push-api", "lakebell-dispatcher"];
+
+/// A cold start pays for every byte, so a function may not grow beyond this.
+const LARGEST: u64 = 5_000_000;
+
+/// Build the functions with plain cargo for this machine, zip each as `bootstrap`, and return the folder of the zips.
+pub(crate) fn package(workspace: &Workspace, progress: &Progress) -> Outcome<PathBuf> {
+    progress.step("building the functions (release)", || {
+        let mut cargo = workspace.cargo();
+        cargo.args(["build", "--release", "--locked"]);
+        for function in FUNCTIONS {
+            cargo.args(["--package", function]);
+        }
+        process::run(&mut cargo)
+    })?;
+    let folder = workspace.target("lakebell");
+    fs::create_dir_all(&folder).during(format!("make {}", folder.display()))?;
+    let python = venv::python()?;
+    let mut too_large = Vec::new();
+    for function in FUNCTIONS {
+        let binary = workspace.target("release").join(function);
+        let zip = folder.join(format!("{function}.zip"));
+        let script = workspace.path("localstack/zip_bootstrap.py");
+        process::output(Command::new(&python).arg(script).arg(&binary).arg(&zip))?;
+        let size =
+            |path: &PathBuf| fs::metadata(path).map(|data| data.len()).during(format!("read {}", path.display()));
+        let zipped = size(&zip)?;
+        progress.say(&format!(
+            "{}: {} kB ({} kB unzipped)",
+            workspace.shown(&zip),
+            zipped.div_ceil(1000),
+            size(&binary)?.div_ceil(1000)
+        ));
+        if zipped > LARGEST {
+            too_large.push(format!("{function} ({zipped} bytes)"));
+        }
+    }
+    if too_large.is_empty() {
+        return Ok(folder);
+    }
+    Err(Failure::new(format!(
+        "larger than {LARGEST} bytes: {}; `cargo tree -e features` shows why",
+        too_large.join(", ")
+    )))
+}
