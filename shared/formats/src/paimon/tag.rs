@@ -46,7 +46,7 @@ impl fmt::Display for TagCreateTime {
 pub struct Tag {
     /// The commit that it names. Compare its fingerprint, not only its id, with a snapshot's.
     pub snapshot: Snapshot,
-    /// When it was made; absent in tags made without a retention by older writers.
+    /// When it was made; written only together with a retention.
     pub create_time: Option<TagCreateTime>,
     /// How long it is kept, in seconds; absent where it is kept until it is deleted.
     pub time_retained_seconds: Option<f64>,
