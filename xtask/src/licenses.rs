@@ -41,7 +41,7 @@ pub(crate) fn check(workspace: &Workspace, progress: &Progress) -> Outcome {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "licences that xtask/licenses.txt does not allow (another crate, or a line there after reading the licence):\n{}",
+        "licences that xtask/licenses.txt does not allow (take another crate, or read the licence and add a line):\n{}",
         refused.join("\n")
     )))
 }

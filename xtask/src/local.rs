@@ -1,7 +1,7 @@
 //! `cargo xtask up` and `down`: a local AWS with Lakebell deployed to it.
 //!
-//! Each runs on a port of its own and keeps its state under `.lakebell/<port>/`; `.lakebell/local.json` is a copy of the
-//! latest one's description.
+//! Each runs on a port of its own and keeps its state under `.lakebell/<port>/`; `.lakebell/local.json` is a copy of
+//! the latest one's description.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -71,8 +71,14 @@ impl Server {
         let log = File::create(self.log()).during(format!("write {}", self.log().display()))?;
         let errors = log.try_clone().during("share the log")?;
         command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
-        let pid = command.spawn().during(format!("start {}", self.name))?.id();
+        let mut child = command.spawn().during(format!("start {}", self.name))?;
+        let pid = child.id();
         fs::write(self.pid_file(), pid.to_string()).during(format!("write {}", self.pid_file().display()))?;
+        // For a moment after the start the command line may read as empty.
+        let begun = Instant::now();
+        while self.pid().is_none() && matches!(child.try_wait(), Ok(None)) && begun.elapsed() < GRACE {
+            thread::sleep(Duration::from_millis(1));
+        }
         Ok(pid)
     }
 
@@ -139,4 +145,65 @@ fn command_line(pid: u32) -> Option<String> {
         return Some(String::from_utf8_lossy(&line).replace('\0', " "));
     }
     output(Command::new("ps").args(["-o", "command=", "-p", &pid.to_string()])).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::fs;
+    use std::process::{self, Command};
+    use std::time::Duration;
+
+    use super::{Server, command_line, output};
+
+    fn server(test: &str) -> Server {
+        let folder = env::temp_dir().join(format!("lakebell-xtask-{test}-{}", process::id()));
+        Server { name: "server", mark: "sleep 321", folder }
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_server_is_stopped_with_all_that_it_started() {
+        let server = server("stop");
+        let pid = server.start(&mut shell("sleep 321 & echo $!; wait")).unwrap();
+        assert_eq!(server.pid(), Some(pid));
+        let child: u32 =
+            server.wait(Duration::from_secs(10), || server.printed().split_once('\n')?.0.parse().ok()).unwrap();
+        assert!(command_line(child).unwrap().contains("sleep 321"));
+        assert!(server.stop().unwrap());
+        assert_eq!(server.pid(), None);
+        assert!(!command_line(child).is_some_and(|line| line.contains("sleep 321")));
+        assert!(!server.stop().unwrap(), "a second stop has nothing to do");
+        fs::remove_dir_all(&server.folder).unwrap();
+    }
+
+    #[test]
+    fn a_program_that_got_the_pid_later_is_left_alone() {
+        let server = server("other");
+        fs::create_dir_all(&server.folder).unwrap();
+        fs::write(server.pid_file(), process::id().to_string()).unwrap();
+        assert_eq!(server.pid(), None);
+        assert!(!server.stop().unwrap());
+        fs::remove_dir_all(&server.folder).unwrap();
+    }
+
+    #[test]
+    fn a_server_that_ends_early_is_reported_with_what_it_printed() {
+        let server = server("early");
+        server.start(&mut shell("echo port is taken; exit 3; sleep 321")).unwrap();
+        let failure = server.wait(Duration::from_secs(10), || None::<()>).unwrap_err().to_string();
+        assert!(failure.contains("ended at once") && failure.contains("port is taken"), "{failure}");
+        fs::remove_dir_all(&server.folder).unwrap();
+    }
+
+    #[test]
+    fn a_failed_program_is_reported_with_its_errors() {
+        let failure = output(&mut shell("echo why >&2; exit 4")).unwrap_err().to_string();
+        assert!(failure.contains("exit status: 4") && failure.contains("why"), "{failure}");
+    }
 }
