@@ -1,0 +1,155 @@
+//! Tables' files in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use lakebell_engine::ports::storage::{Listed, Object, TableStorage};
+use lakebell_engine::{EngineError, ErrorKind};
+
+use crate::lock;
+
+/// A [`TableStorage`] in memory. As on S3, a bucket that nobody made is refused with `Denied`.
+#[derive(Debug, Default)]
+pub struct MemoryStorage {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    buckets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+    refusals: Vec<Refusal>,
+}
+
+#[derive(Debug)]
+struct Refusal {
+    bucket: String,
+    prefix: String,
+    kind: ErrorKind,
+}
+
+impl MemoryStorage {
+    /// Without any bucket.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes a bucket, if there is none of this name.
+    pub fn make_bucket(&self, bucket: &str) {
+        lock(&self.state).buckets.entry(bucket.to_owned()).or_default();
+    }
+
+    /// Puts an object, and its bucket if there is none.
+    pub fn put(&self, bucket: &str, key: &str, bytes: impl Into<Vec<u8>>) {
+        lock(&self.state).buckets.entry(bucket.to_owned()).or_default().insert(key.to_owned(), bytes.into());
+    }
+
+    /// Removes an object and says whether there was one.
+    pub fn remove(&self, bucket: &str, key: &str) -> bool {
+        lock(&self.state).buckets.get_mut(bucket).is_some_and(|objects| objects.remove(key).is_some())
+    }
+
+    /// Removes every object whose key starts with `prefix` and says how many there were.
+    pub fn remove_prefix(&self, bucket: &str, prefix: &str) -> usize {
+        lock(&self.state).buckets.get_mut(bucket).map_or(0, |objects| {
+            let before = objects.len();
+            objects.retain(|key, _| !key.starts_with(prefix));
+            before - objects.len()
+        })
+    }
+
+    /// Copies every file below the folder `dir` to keys below `prefix` (which is put before the
+    /// relative path as it is) and says how many there were.
+    pub fn load(&self, bucket: &str, prefix: &str, dir: &Path) -> std::io::Result<usize> {
+        self.make_bucket(bucket);
+        let mut count = 0;
+        let mut folders = vec![(dir.to_owned(), prefix.to_owned())];
+        while let Some((folder, prefix)) = folders.pop() {
+            for entry in std::fs::read_dir(folder)? {
+                let entry = entry?;
+                let key = format!("{prefix}{}", entry.file_name().to_string_lossy());
+                if entry.file_type()?.is_dir() {
+                    folders.push((entry.path(), format!("{key}/")));
+                } else {
+                    self.put(bucket, &key, std::fs::read(entry.path())?);
+                    count += 1;
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// From now on every call about a key or prefix of `bucket` that starts with `prefix` fails
+    /// with this kind, until [`Self::heal`].
+    pub fn refuse(&self, bucket: &str, prefix: &str, kind: ErrorKind) {
+        lock(&self.state).refusals.push(Refusal { bucket: bucket.to_owned(), prefix: prefix.to_owned(), kind });
+    }
+
+    /// From now on the whole bucket is refused, until [`Self::heal`].
+    pub fn deny(&self, bucket: &str) {
+        self.refuse(bucket, "", ErrorKind::Denied);
+    }
+
+    /// Ends every refusal.
+    pub fn heal(&self) {
+        lock(&self.state).refusals.clear();
+    }
+
+    /// The entity tag that an object of this content has.
+    pub fn etag_of(bytes: &[u8]) -> String {
+        // FNV-1a, 128 bits: any digest of the content will do.
+        let digest = bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |digest, byte| {
+            (digest ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+        });
+        format!("{digest:032x}")
+    }
+}
+
+impl State {
+    fn objects(&self, bucket: &str, key: &str) -> Result<&BTreeMap<String, Vec<u8>>, EngineError> {
+        let refusal = self.refusals.iter().find(|refusal| refusal.bucket == bucket && key.starts_with(&refusal.prefix));
+        if let Some(refusal) = refusal {
+            let message = format!("reading from bucket `{bucket}` was refused by the test");
+            return Err(EngineError::new(refusal.kind, message).with("bucket", bucket).with("key", key));
+        }
+        self.buckets.get(bucket).ok_or_else(|| {
+            let message = format!("bucket `{bucket}` does not exist; check the location of the asset");
+            EngineError::new(ErrorKind::Denied, message).with("bucket", bucket).with("key", key)
+        })
+    }
+}
+
+fn below<'a>(
+    objects: &'a BTreeMap<String, Vec<u8>>,
+    prefix: &'a str,
+) -> impl Iterator<Item = (&'a String, &'a Vec<u8>)> {
+    objects.range(prefix.to_owned()..).take_while(move |(key, _)| key.starts_with(prefix))
+}
+
+#[async_trait]
+impl TableStorage for MemoryStorage {
+    async fn get(&self, bucket: &str, key: &str, limit: usize) -> Result<Option<Object>, EngineError> {
+        let state = lock(&self.state);
+        let Some(bytes) = state.objects(bucket, key)?.get(key) else { return Ok(None) };
+        if bytes.len() > limit {
+            let message = format!("the object has {} bytes, more than the {limit} that are read of it", bytes.len());
+            return Err(EngineError::new(ErrorKind::Damaged, message).with("bucket", bucket).with("key", key));
+        }
+        Ok(Some(Object { bytes: bytes.clone(), etag: Self::etag_of(bytes) }))
+    }
+
+    async fn list(&self, bucket: &str, prefix: &str, limit: usize) -> Result<Vec<Listed>, EngineError> {
+        let state = lock(&self.state);
+        let rows = below(state.objects(bucket, prefix)?, prefix);
+        Ok(rows.take(limit).map(|(key, bytes)| Listed { key: key.clone(), etag: Self::etag_of(bytes) }).collect())
+    }
+
+    async fn folders(&self, bucket: &str, prefix: &str, limit: usize) -> Result<Vec<String>, EngineError> {
+        let state = lock(&self.state);
+        let names: BTreeSet<&str> = below(state.objects(bucket, prefix)?, prefix)
+            .filter_map(|(key, _)| key.get(prefix.len()..)?.split_once('/').map(|(name, _)| name))
+            .collect();
+        Ok(names.into_iter().take(limit).map(str::to_owned).collect())
+    }
+}
