@@ -152,9 +152,9 @@ mod tests {
     use std::env;
     use std::fs;
     use std::process::{self, Command};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
-    use super::{Server, command_line, output};
+    use super::{GRACE, Server, command_line, output};
 
     fn server(test: &str) -> Server {
         let folder = env::temp_dir().join(format!("lakebell-xtask-{test}-{}", process::id()));
@@ -172,12 +172,16 @@ mod tests {
         let server = server("stop");
         let pid = server.start(&mut shell("sleep 321 & echo $!; wait")).unwrap();
         assert_eq!(server.pid(), Some(pid));
-        let child: u32 =
-            server.wait(Duration::from_secs(10), || server.printed().split_once('\n')?.0.parse().ok()).unwrap();
-        assert!(command_line(child).unwrap().contains("sleep 321"));
+        let sleeps = |pid: u32| command_line(pid).is_some_and(|line| line.contains("sleep 321"));
+        let started = || server.printed().split_once('\n')?.0.parse().ok().filter(|child| sleeps(*child));
+        let child = server.wait(Duration::from_secs(10), started).unwrap();
         assert!(server.stop().unwrap());
         assert_eq!(server.pid(), None);
-        assert!(!command_line(child).is_some_and(|line| line.contains("sleep 321")));
+        // A kill takes effect a moment after it is sent.
+        let begun = Instant::now();
+        while sleeps(child) {
+            assert!(begun.elapsed() < GRACE, "{child} outlives its server");
+        }
         assert!(!server.stop().unwrap(), "a second stop has nothing to do");
         fs::remove_dir_all(&server.folder).unwrap();
     }
