@@ -1,0 +1,171 @@
+//! Why something is not ready, in a form that people and programs can both use.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::asset::AssetKey;
+
+/// The verdict of a dependency, a group or a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Verdict {
+    /// A claim would succeed.
+    Ready,
+    /// Nothing new since the cursor.
+    Waiting,
+    /// No version meets the snapshot conditions.
+    BlockedBySnapshot,
+    /// The watermark has not come far enough.
+    BlockedByWatermark,
+    /// A check failed, or has not passed.
+    BlockedByQuality,
+    /// The schema is not approved.
+    BlockedBySchema,
+    /// The tag is missing.
+    BlockedByTag,
+    /// A backfill runs.
+    BlockedByBackfill,
+    /// History was rewritten and nobody has accepted it.
+    BlockedByRewrite,
+    /// The asset is not, or no longer, registered.
+    BlockedByUnknownAsset,
+    /// A time gate is closed.
+    BlockedByGate,
+    /// The target is paused.
+    Paused,
+    /// The target is switched off or invalid.
+    Disabled,
+}
+
+impl Verdict {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "READY",
+            Self::Waiting => "WAITING",
+            Self::BlockedBySnapshot => "BLOCKED_BY_SNAPSHOT",
+            Self::BlockedByWatermark => "BLOCKED_BY_WATERMARK",
+            Self::BlockedByQuality => "BLOCKED_BY_QUALITY",
+            Self::BlockedBySchema => "BLOCKED_BY_SCHEMA",
+            Self::BlockedByTag => "BLOCKED_BY_TAG",
+            Self::BlockedByBackfill => "BLOCKED_BY_BACKFILL",
+            Self::BlockedByRewrite => "BLOCKED_BY_REWRITE",
+            Self::BlockedByUnknownAsset => "BLOCKED_BY_UNKNOWN_ASSET",
+            Self::BlockedByGate => "BLOCKED_BY_GATE",
+            Self::Paused => "PAUSED",
+            Self::Disabled => "DISABLED",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The leading reason of a verdict that is not READY. Each has a page under `docs/reasons/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ReasonCode {
+    /// The asset has no commit of the wanted kind beyond the cursor.
+    NoNewVersion,
+    /// The table has never had a commit of the wanted kind.
+    NoVersionYet,
+    /// The newest commit is below `minSnapshotId`.
+    MinSnapshotNotReached,
+    /// The table was never read.
+    NeverRead,
+    /// The location cannot be read.
+    LocationUnreadable,
+    /// A commit file cannot be understood.
+    CommitDamaged,
+    /// A commit is missing below one that is there.
+    CommitMissing,
+    /// Storage contradicts the recorded history; a second read has not yet agreed.
+    RewriteSuspected,
+    /// History was rewritten and waits for an operator.
+    RewriteHeld,
+    /// The asset was deregistered.
+    AssetUnknown,
+    /// Fewer members than `atLeast` asks for have advanced.
+    TooFewAdvanced,
+    /// Another trigger of this target has not ended.
+    TriggerInFlight,
+    /// A trigger of this target waits for a person.
+    TriggerHeld,
+    /// Somebody paused the target.
+    TargetPaused,
+    /// The target is switched off.
+    TargetDisabled,
+}
+
+impl ReasonCode {
+    /// All codes, for the check that each has its page.
+    pub const ALL: [Self; 15] = [
+        Self::NoNewVersion,
+        Self::NoVersionYet,
+        Self::MinSnapshotNotReached,
+        Self::NeverRead,
+        Self::LocationUnreadable,
+        Self::CommitDamaged,
+        Self::CommitMissing,
+        Self::RewriteSuspected,
+        Self::RewriteHeld,
+        Self::AssetUnknown,
+        Self::TooFewAdvanced,
+        Self::TriggerInFlight,
+        Self::TriggerHeld,
+        Self::TargetPaused,
+        Self::TargetDisabled,
+    ];
+
+    /// The code on the wire, which is also the name of its page.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoNewVersion => "NO_NEW_VERSION",
+            Self::NoVersionYet => "NO_VERSION_YET",
+            Self::MinSnapshotNotReached => "MIN_SNAPSHOT_NOT_REACHED",
+            Self::NeverRead => "NEVER_READ",
+            Self::LocationUnreadable => "LOCATION_UNREADABLE",
+            Self::CommitDamaged => "COMMIT_DAMAGED",
+            Self::CommitMissing => "COMMIT_MISSING",
+            Self::RewriteSuspected => "REWRITE_SUSPECTED",
+            Self::RewriteHeld => "REWRITE_HELD",
+            Self::AssetUnknown => "ASSET_UNKNOWN",
+            Self::TooFewAdvanced => "TOO_FEW_ADVANCED",
+            Self::TriggerInFlight => "TRIGGER_IN_FLIGHT",
+            Self::TriggerHeld => "TRIGGER_HELD",
+            Self::TargetPaused => "TARGET_PAUSED",
+            Self::TargetDisabled => "TARGET_DISABLED",
+        }
+    }
+}
+
+impl fmt::Display for ReasonCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why, about what, what was expected, what is there, since when, and what would unblock it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reason {
+    /// The code.
+    pub code: ReasonCode,
+    /// The asset that it is about, where it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asset: Option<AssetKey>,
+    /// What was expected.
+    pub expected: String,
+    /// What is there.
+    pub actual: String,
+    /// Since when, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// What would unblock it.
+    pub unblock: String,
+}

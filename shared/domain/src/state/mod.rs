@@ -1,0 +1,304 @@
+//! The one source of truth about an asset: a set of registers, each with its own order.
+//!
+//! [`AssetState::apply`] is the only way to move one. It never goes back within an epoch, and an
+//! epoch ends only by [`Evidence::RewriteAccepted`].
+
+mod quality;
+mod registers;
+
+pub use quality::{CheckResult, Quality, QualityVerdict, Severity, Verdict};
+pub use registers::{
+    Backfill, BackfillStatus, Baseline, Gap, Hole, Register, RewriteHold, SchemaDetail, SchemaRegister, SchemaStatus,
+    TagEntry, Trouble, TroubleCode, WatermarkRegister,
+};
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::commit::{Commit, CommitKind, Millis};
+use crate::event::Outcome;
+use crate::version::{Epoch, Position, Version};
+
+/// Most commit kinds that get a register of their own. Formats have fewer than a dozen; a writer
+/// that invents names cannot fill the item.
+pub const MAX_KINDS: usize = 24;
+/// Most tags kept; beyond it the one with the lowest version goes.
+pub const MAX_TAGS: usize = 64;
+/// Most backfills kept; beyond it the oldest completed one goes.
+pub const MAX_BACKFILLS: usize = 16;
+
+/// How far apart two reads must be that together prove a rewrite: a half-done rollback shows a
+/// version that is about to vanish.
+pub const SETTLE: SignedDuration = SignedDuration::from_secs(60);
+
+/// Everything that Lakebell knows about an asset and decides by.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AssetState {
+    /// The current history.
+    pub epoch: Epoch,
+    /// What the first read found; absent until a read succeeds. Cursors that start from now and
+    /// have taken nothing yet start here.
+    pub baseline: Option<Baseline>,
+    /// The newest commit of any kind.
+    pub table: Option<Version>,
+    /// Rows after the newest commit, for the free check of the next link.
+    pub total_records: Option<i64>,
+    /// The newest commit that changed data.
+    pub data: Option<Register>,
+    /// The newest commit of each kind.
+    pub kinds: BTreeMap<CommitKind, Register>,
+    /// The highest event-time watermark seen.
+    pub watermark: Option<WatermarkRegister>,
+    /// The schema of the newest commit, and what was decided about schemas.
+    pub schema: SchemaRegister,
+    /// Verdicts, by version and check.
+    pub quality: Quality,
+    /// Tags, by name.
+    pub tags: BTreeMap<String, TagEntry>,
+    /// Backfills, by id.
+    pub backfills: BTreeMap<String, Backfill>,
+    /// When a writer last reported that CDC lag has recovered.
+    pub cdc_lag_recovered_at: Option<Timestamp>,
+    /// History was rewritten, or looks so: nothing advances until that is settled.
+    pub hold: Option<RewriteHold>,
+    /// A commit that is missing although a later one is there.
+    pub hole: Option<Hole>,
+    /// The newest stretch of commits that went unread.
+    pub gap: Option<Gap>,
+    /// Why the last read failed; absent after one that succeeded.
+    pub trouble: Option<Trouble>,
+}
+
+/// Something that may move a register.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Evidence {
+    /// A commit read from storage that follows the newest known one.
+    Commit(Box<Commit>),
+    /// The first read: the newest commit of each kind that matters, oldest first; empty for a
+    /// table that was never written.
+    FirstRead(Vec<Commit>),
+    /// Commits that expired unread, first to last.
+    Expired(Gap),
+    /// A commit is missing below one that is there.
+    Hole(Hole),
+    /// Storage contradicts the recorded history.
+    RewriteSighted(RewriteHold),
+    /// The contradiction went away by itself.
+    RewriteWithdrawn,
+    /// A person or a policy accepted the rewrite: a new epoch that begins with these commits,
+    /// oldest first.
+    RewriteAccepted(Vec<Commit>),
+    /// A tag names a version.
+    TagCreated(String, TagEntry),
+    /// A tag is gone.
+    TagDeleted(String),
+    /// A finished check, and the version that it is about where that commit is known.
+    Check(Verdict, Option<Version>),
+    /// What the reader of the format keeps about the schema of the commits that follow.
+    SchemaRead(SchemaDetail),
+    /// A decision about a schema id.
+    SchemaDecided(i64, SchemaStatus),
+    /// A backfill began or ended.
+    Backfill(String, BackfillStatus),
+    /// A watermark from a writer that the asset trusts for it.
+    WatermarkPushed(Millis),
+    /// CDC lag has recovered.
+    CdcLagRecovered,
+    /// Storage could not be read, or what it holds could not be understood.
+    Trouble(Trouble),
+    /// Storage was read without trouble.
+    Readable,
+}
+
+/// What a piece of evidence did to a state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transition {
+    /// The state after it.
+    pub state: AssetState,
+    /// What it meant.
+    pub outcome: Outcome,
+}
+
+impl AssetState {
+    /// Where the asset stands: the newest commit of any kind.
+    pub fn position(&self) -> Position {
+        self.table.as_ref().map_or(Position::start_of(self.epoch), |version| version.position)
+    }
+
+    /// The state after one piece of evidence. Positions never go back, and the same evidence
+    /// twice changes nothing the second time.
+    #[must_use]
+    pub fn apply(&self, evidence: &Evidence, now: Timestamp) -> Transition {
+        let mut next = self.clone();
+        let outcome = match evidence {
+            Evidence::Commit(commit) => next.take_commit(commit, now),
+            Evidence::FirstRead(commits) => next.take_first_read(commits, now),
+            Evidence::Expired(gap) => next.take_gap(gap),
+            Evidence::Hole(hole) => set(&mut next.hole, Some(hole.clone())),
+            Evidence::RewriteSighted(hold) => next.take_sighting(hold),
+            Evidence::RewriteWithdrawn => set(&mut next.hold, None),
+            Evidence::RewriteAccepted(commits) => next.open_epoch(commits, now),
+            Evidence::TagCreated(name, entry) => next.take_tag(name, entry),
+            Evidence::TagDeleted(name) => changed(next.tags.remove(name).is_some()),
+            Evidence::Check(verdict, version) => next.quality.record(verdict, version.as_ref()),
+            Evidence::SchemaRead(detail) => set(&mut next.schema.detail, Some(detail.clone())),
+            Evidence::SchemaDecided(id, status) => next.schema.decide(*id, *status),
+            Evidence::Backfill(id, status) => next.take_backfill(id, *status, now),
+            Evidence::WatermarkPushed(at) => next.raise_watermark(*at, None, now),
+            Evidence::CdcLagRecovered => set(&mut next.cdc_lag_recovered_at, Some(now)),
+            Evidence::Trouble(trouble) => next.take_trouble(trouble),
+            Evidence::Readable => set(&mut next.trouble, None),
+        };
+        Transition { state: next, outcome }
+    }
+
+    fn take_commit(&mut self, commit: &Commit, now: Timestamp) -> Outcome {
+        if let Some(hold) = &self.hold {
+            return Outcome::Ignored(format!("history is held since {}", hold.first_seen));
+        }
+        let position = Position { epoch: self.epoch, ordinal: commit.ordinal };
+        if let Some(table) = &self.table
+            && position <= table.position
+        {
+            let same = position == table.position && commit.fingerprint == table.fingerprint;
+            return if same { Outcome::Duplicate } else { Outcome::Superseded };
+        }
+        let version =
+            Version { position, fingerprint: commit.fingerprint.clone(), snapshot_id: commit.snapshot_id.clone() };
+        self.schema.see(commit.schema_id);
+        self.quality.bind(&version);
+        let watermark_moved = commit
+            .watermark
+            .is_some_and(|at| self.raise_watermark(at, Some(version.clone()), now) == Outcome::Advanced);
+        let delta = commit.delta_records.unwrap_or(0);
+        if self.kinds.contains_key(&commit.kind) || self.kinds.len() < MAX_KINDS {
+            let before = self.kinds.get(&commit.kind);
+            self.kinds.insert(commit.kind.clone(), Register::after(before, version.clone(), delta, now));
+        }
+        // An unknown kind counts as data: a missed run costs more than a needless one.
+        let counts_as_data = commit.changes_data.unwrap_or(true);
+        if counts_as_data {
+            self.data = Some(Register::after(self.data.as_ref(), version.clone(), delta, now));
+        }
+        self.table = Some(version);
+        self.total_records = commit.total_records;
+        self.hole = None;
+        self.trouble = None;
+        if counts_as_data || watermark_moved { Outcome::Advanced } else { Outcome::Maintenance }
+    }
+
+    fn take_first_read(&mut self, commits: &[Commit], now: Timestamp) -> Outcome {
+        if self.baseline.is_some() {
+            return Outcome::Duplicate;
+        }
+        for commit in commits {
+            self.take_commit(commit, now);
+        }
+        self.baseline = Some(Baseline { version: self.table.clone() });
+        self.trouble = None;
+        Outcome::Advanced
+    }
+
+    fn take_gap(&mut self, gap: &Gap) -> Outcome {
+        let known = self.table.as_ref().map_or(0, |version| version.position.ordinal.0);
+        if gap.last.0 <= known {
+            return Outcome::Superseded;
+        }
+        self.hole = None;
+        set(&mut self.gap, Some(gap.clone()))
+    }
+
+    /// The first sighting is kept with its time; one that agrees a settle time later confirms it.
+    fn take_sighting(&mut self, sighting: &RewriteHold) -> Outcome {
+        let merged = match &self.hold {
+            Some(known) if known.agrees_with(sighting) => {
+                let settled = sighting.first_seen.duration_since(known.first_seen) >= SETTLE;
+                let confirmed_at = known.confirmed_at.or_else(|| settled.then_some(sighting.first_seen));
+                RewriteHold { confirmed_at, ..known.clone() }
+            }
+            _ => sighting.clone(),
+        };
+        set(&mut self.hold, Some(merged))
+    }
+
+    /// All registers belong to an epoch: a re-created table inherits no watermark and no verdict.
+    fn open_epoch(&mut self, commits: &[Commit], now: Timestamp) -> Outcome {
+        if self.hold.is_none() {
+            return Outcome::Duplicate;
+        }
+        let fresh = Self {
+            epoch: self.epoch.next(),
+            baseline: self.baseline.clone(),
+            schema: SchemaRegister { approval_required: self.schema.approval_required, ..SchemaRegister::default() },
+            ..Self::default()
+        };
+        *self = fresh;
+        for commit in commits {
+            self.take_commit(commit, now);
+        }
+        Outcome::Advanced
+    }
+
+    fn raise_watermark(&mut self, at: Millis, version: Option<Version>, now: Timestamp) -> Outcome {
+        match &self.watermark {
+            Some(known) if known.at >= at => Outcome::Superseded,
+            _ => {
+                self.watermark = Some(WatermarkRegister { at, version, since: now });
+                Outcome::Advanced
+            }
+        }
+    }
+
+    fn take_tag(&mut self, name: &str, entry: &TagEntry) -> Outcome {
+        if self.tags.get(name) == Some(entry) {
+            return Outcome::Duplicate;
+        }
+        self.tags.insert(name.to_owned(), entry.clone());
+        while self.tags.len() > MAX_TAGS {
+            let oldest = self.tags.iter().min_by_key(|(_, entry)| entry.position).map(|(name, _)| name.clone());
+            oldest.and_then(|name| self.tags.remove(&name));
+        }
+        Outcome::Advanced
+    }
+
+    /// COMPLETED is absorbing: a STARTED that arrives after it is late.
+    fn take_backfill(&mut self, id: &str, status: BackfillStatus, now: Timestamp) -> Outcome {
+        match self.backfills.get(id).map(|backfill| backfill.status) {
+            Some(known) if known == status => return Outcome::Duplicate,
+            Some(BackfillStatus::Completed) => return Outcome::Superseded,
+            _ => {}
+        }
+        self.backfills.insert(id.to_owned(), Backfill { status, since: now });
+        while self.backfills.len() > MAX_BACKFILLS {
+            let oldest = self
+                .backfills
+                .iter()
+                .min_by_key(|(_, backfill)| (backfill.status == BackfillStatus::Running, backfill.since))
+                .map(|(id, _)| id.clone());
+            oldest.and_then(|id| self.backfills.remove(&id));
+        }
+        Outcome::Advanced
+    }
+
+    fn take_trouble(&mut self, trouble: &Trouble) -> Outcome {
+        let since = match &self.trouble {
+            Some(known) if known.code == trouble.code => known.since,
+            _ => trouble.since,
+        };
+        set(&mut self.trouble, Some(Trouble { since, ..trouble.clone() }));
+        Outcome::Ignored(trouble.detail.clone())
+    }
+}
+
+fn set<T: PartialEq>(place: &mut T, value: T) -> Outcome {
+    let is_new = *place != value;
+    *place = value;
+    changed(is_new)
+}
+
+fn changed(is_new: bool) -> Outcome {
+    if is_new { Outcome::Advanced } else { Outcome::Duplicate }
+}

@@ -1,0 +1,292 @@
+//! Register, find, list and deregister assets.
+
+use lakebell_domain::Invalid;
+use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::event::Source;
+use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
+use lakebell_domain::state::AssetState;
+use serde::{Deserialize, Serialize};
+
+use crate::evaluate;
+use crate::layout;
+use crate::observe::{self, Hint, Look, Observed};
+use crate::ports::Ports;
+use crate::ports::items::{Write, Written};
+use crate::records::{AssetHead, RegisteredAsset, Resolved, Unregistered};
+use crate::store::{self, MAX_LOST_RACES, Stored};
+use crate::{EngineError, ErrorKind};
+
+/// Most tables that a declaration of a warehouse registers in one call.
+pub const MAX_DISCOVERED: usize = 500;
+
+/// An asset as a person registers it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AssetSpec {
+    /// Its key.
+    pub key: AssetKey,
+    /// Where the table lives.
+    pub location: Location,
+}
+
+/// What came of a registration.
+#[derive(Debug, Clone)]
+pub struct Registration {
+    /// The asset.
+    pub id: AssetId,
+    /// Whether this call made it; `false` where it was registered alike before.
+    pub is_new: bool,
+    /// The first look at it.
+    pub observed: Observed,
+}
+
+/// Registers an asset and looks at it. Registering the same key at the same location again
+/// changes nothing.
+///
+/// Errors: `Invalid` for a format that cannot be read in this version; `Conflict` where the key
+/// has another location, or the location another key.
+pub async fn register(
+    ports: &Ports,
+    project: ProjectCode,
+    spec: &AssetSpec,
+    trace: &TraceId,
+) -> Result<Registration, EngineError> {
+    if spec.key.format() != Format::Paimon {
+        return Err(Invalid::new(
+            "key",
+            format!("{} tables cannot be read in this version", spec.key.format()),
+            "register a paimon table",
+        )
+        .into());
+    }
+    for _ in 0..MAX_LOST_RACES {
+        let (id, is_new) = match find_registered(ports, spec).await? {
+            Some(known) if known.value.deregistered_at.is_none() => {
+                same_or_conflict(&known.value, spec)?;
+                (find_id(ports, &spec.key).await?, false)
+            }
+            Some(known) => match revive(ports, project, spec, known).await? {
+                Some(id) => (id, true),
+                None => continue,
+            },
+            None => match create(ports, project, spec).await? {
+                Some(id) => (id, true),
+                None => continue,
+            },
+        };
+        let hint = Hint { asset: id, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
+        let observed = observe::observe(ports, &hint).await?;
+        evaluate::evaluate_dependents(ports, &observed, trace).await?;
+        return Ok(Registration { id, is_new, observed });
+    }
+    Err(store::lost_too_often("register"))
+}
+
+/// The head that the key leads to, or else the one that lives at the location.
+async fn find_registered(ports: &Ports, spec: &AssetSpec) -> Result<Option<Stored<AssetHead>>, EngineError> {
+    let keys = [layout::name(&spec.key), layout::location(&spec.location, spec.key.branch())];
+    let items = ports.items.get(&keys).await?;
+    for key in &keys {
+        if let Some(item) = store::pick(&items, key) {
+            let resolved: Stored<Resolved> = store::decode(item)?;
+            return store::get(&*ports.items, layout::head(resolved.value.id)).await;
+        }
+    }
+    Ok(None)
+}
+
+fn same_or_conflict(known: &AssetHead, spec: &AssetSpec) -> Result<(), EngineError> {
+    if known.key != spec.key {
+        // Which key has it is not said: it may belong to a project that the caller may not read.
+        return Err(conflict("location", format!("{} is registered under another key", spec.location)));
+    }
+    if known.location != spec.location {
+        return Err(conflict(
+            "key",
+            format!("{} is registered at {}; delete it first to move it", spec.key, known.location),
+        ));
+    }
+    Ok(())
+}
+
+fn conflict(field: &'static str, message: String) -> EngineError {
+    EngineError::new(ErrorKind::Conflict, message).with("field", field)
+}
+
+async fn create(ports: &Ports, project: ProjectCode, spec: &AssetSpec) -> Result<Option<AssetId>, EngineError> {
+    let id = store::new_asset_id(&*ports.random);
+    let head = new_head(ports, project, spec, AssetState::default());
+    let resolved = Resolved { id };
+    let mut actions = vec![
+        Write::Create(store::draft(layout::name(&spec.key), &resolved)?),
+        Write::Create(store::draft(layout::location(&spec.location, spec.key.branch()), &resolved)?),
+        Write::Create(store::draft(layout::registered_asset(id), &registry_entry(id, &head))?),
+    ];
+    actions.extend(observe::create_asset(&head, id)?);
+    let written = store::write(&*ports.items, &*ports.random, &actions).await?;
+    Ok((written == Written::Done).then_some(id))
+}
+
+fn new_head(ports: &Ports, project: ProjectCode, spec: &AssetSpec, state: AssetState) -> AssetHead {
+    AssetHead {
+        key: spec.key.clone(),
+        project,
+        location: spec.location.clone(),
+        registered_at: ports.clock.now(),
+        deregistered_at: None,
+        state,
+    }
+}
+
+fn registry_entry(id: AssetId, head: &AssetHead) -> RegisteredAsset {
+    RegisteredAsset { id, key: head.key.clone(), project: head.project, location: head.location.clone() }
+}
+
+/// Registering a deregistered asset again opens the next epoch, at the same or a new location.
+async fn revive(
+    ports: &Ports,
+    project: ProjectCode,
+    spec: &AssetSpec,
+    known: Stored<AssetHead>,
+) -> Result<Option<AssetId>, EngineError> {
+    if known.value.key != spec.key {
+        return Err(conflict("location", format!("{} was registered under another key before", spec.location)));
+    }
+    let id = find_id(ports, &spec.key).await?;
+    let epoch = known.value.state.epoch.next();
+    let head = new_head(ports, project, spec, AssetState { epoch, ..AssetState::default() });
+    let location_key = layout::location(&spec.location, spec.key.branch());
+    let location = store::get::<Resolved>(&*ports.items, location_key.clone()).await?;
+    let ring = store::get::<crate::records::Ring>(&*ports.items, layout::ring(id)).await?;
+    let mut actions = vec![
+        Write::Replace(store::draft(layout::head(id), &head)?, known.rev),
+        Write::Create(store::draft(layout::registered_asset(id), &registry_entry(id, &head))?),
+    ];
+    if let Some(ring) = ring {
+        actions.push(Write::Replace(store::draft(layout::ring(id), &crate::records::Ring::default())?, ring.rev));
+    }
+    match location {
+        None => actions.push(Write::Create(store::draft(location_key, &Resolved { id })?)),
+        Some(taken) if taken.value.id != id => {
+            return Err(conflict("location", format!("{} is registered under another key", spec.location)));
+        }
+        Some(_) => {}
+    }
+    let written = store::write(&*ports.items, &*ports.random, &actions).await?;
+    Ok((written == Written::Done).then_some(id))
+}
+
+/// The asset with this key.
+///
+/// Errors: `NotFound`, naming the nearest registered keys.
+pub async fn find_id(ports: &Ports, key: &AssetKey) -> Result<AssetId, EngineError> {
+    match lookup(ports, key).await? {
+        Some(id) => Ok(id),
+        None => Err(unknown_asset(key, &nearest(ports, key).await?)),
+    }
+}
+
+/// The asset with this key, if it was ever registered.
+pub async fn lookup(ports: &Ports, key: &AssetKey) -> Result<Option<AssetId>, EngineError> {
+    let resolved = store::get::<Resolved>(&*ports.items, layout::name(key)).await?;
+    Ok(resolved.map(|resolved| resolved.value.id))
+}
+
+/// The asset that lives at a location, or at a branch of it.
+pub async fn at_location(
+    ports: &Ports,
+    location: &Location,
+    branch: Option<&str>,
+) -> Result<Option<AssetId>, EngineError> {
+    let resolved = store::get::<Resolved>(&*ports.items, layout::location(location, branch)).await?;
+    Ok(resolved.map(|resolved| resolved.value.id))
+}
+
+pub(crate) fn unknown_asset(key: &AssetKey, nearest: &[AssetKey]) -> EngineError {
+    let hint = if nearest.is_empty() {
+        "no asset is registered yet".to_owned()
+    } else {
+        let names: Vec<String> = nearest.iter().map(ToString::to_string).collect();
+        format!("the nearest registered ones are {}", names.join(", "))
+    };
+    EngineError::new(ErrorKind::NotFound, format!("{key} is not registered; {hint}")).with("field", "asset")
+}
+
+/// The three registered keys that look most like one that is not.
+pub async fn nearest(ports: &Ports, key: &AssetKey) -> Result<Vec<AssetKey>, EngineError> {
+    let mut known: Vec<AssetKey> = list(ports, None).await?.into_iter().map(|asset| asset.key).collect();
+    let wanted = key.to_string();
+    known.sort_by_cached_key(|other| (distance(&wanted, &other.to_string()), other.clone()));
+    known.truncate(3);
+    Ok(known)
+}
+
+/// Edit distance between two keys.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, b) in other.iter().enumerate() {
+            let substituted = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+/// Every registered asset, of one project or of all, by key.
+pub async fn list(ports: &Ports, project: Option<ProjectCode>) -> Result<Vec<RegisteredAsset>, EngineError> {
+    let mut assets: Vec<RegisteredAsset> = store::registry(&ports.items, "RA").await?;
+    assets.retain(|asset| project.is_none_or(|project| asset.project == project));
+    assets.sort_by(|one, other| one.key.cmp(&other.key));
+    Ok(assets)
+}
+
+/// An asset's head as it stands.
+pub async fn head(ports: &Ports, id: AssetId) -> Result<Stored<AssetHead>, EngineError> {
+    store::get(&*ports.items, layout::head(id))
+        .await?
+        .ok_or_else(|| EngineError::new(ErrorKind::NotFound, "the asset is not registered"))
+}
+
+/// Deregisters an asset: a tombstone with its epoch stays, its name too, and its targets are
+/// `BLOCKED_BY_UNKNOWN_ASSET`. Doing it twice changes nothing.
+pub async fn deregister(ports: &Ports, key: &AssetKey) -> Result<(), EngineError> {
+    let id = find_id(ports, key).await?;
+    for _ in 0..MAX_LOST_RACES {
+        let known = head(ports, id).await?;
+        if known.value.deregistered_at.is_some() {
+            return Ok(());
+        }
+        let tombstone = AssetHead { deregistered_at: Some(ports.clock.now()), ..known.value.clone() };
+        let mut actions = vec![Write::Replace(store::draft(layout::head(id), &tombstone)?, known.rev)];
+        // The location is free for another key from now on.
+        for key in [layout::registered_asset(id), layout::location(&known.value.location, known.value.key.branch())] {
+            if let Some(item) = ports.items.get(std::slice::from_ref(&key)).await?.first() {
+                actions.push(Write::Remove(key, item.rev));
+            }
+        }
+        if store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
+            return Ok(());
+        }
+    }
+    Err(store::lost_too_often("deregister").with("asset", key))
+}
+
+/// Keeps a table that was seen and is not registered, once. Known ones cost a failed condition.
+pub async fn remember_unregistered(ports: &Ports, seen: &Unregistered) -> Result<bool, EngineError> {
+    let mut draft = store::draft(layout::unregistered(&seen.location), seen)?;
+    draft.expires_at = Some(ports.clock.now() + observe::EVENT_RETENTION);
+    let written = store::write(&*ports.items, &*ports.random, &[Write::Create(draft)]).await?;
+    Ok(written == Written::Done)
+}
+
+/// Tables that were seen and are not registered.
+pub async fn list_unregistered(ports: &Ports) -> Result<Vec<Unregistered>, EngineError> {
+    let mut seen: Vec<Unregistered> = store::registry(&ports.items, "RU").await?;
+    seen.sort_by(|one, other| one.location.cmp(&other.location));
+    Ok(seen)
+}

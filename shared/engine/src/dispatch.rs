@@ -1,0 +1,388 @@
+//! Carry a trigger to its end: lease, look, start, and settle what came of it.
+//!
+//! The lease saves work and is not what makes the result right: every step is one conditional
+//! write on the revision that was read, and a start whose outcome is unknown is looked for before
+//! anything is tried again.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use lakebell_domain::cursor::TargetCursor;
+use lakebell_domain::ids::{TargetId, TraceId, TriggerKey};
+use lakebell_domain::trigger::{Arrow, Status, StatusWord, Trigger, WaitReason};
+
+use crate::evaluate::{self, Evaluated, Subject, defect, trigger_draft};
+use crate::layout;
+use crate::ports::Ports;
+use crate::ports::items::{Write, Written};
+use crate::ports::scheduler::{CheckOutcome, Preflight, Refusal, Scheduler, StartOutcome, StartRequest, WorkflowRef};
+use crate::records::Definition;
+use crate::store::{self, MAX_LOST_RACES, Stored};
+use crate::{EngineError, ErrorKind};
+
+/// Starts that may be refused before a trigger is FAILED.
+pub const MAX_TRIES: u32 = 20;
+/// How far the clocks of two machines may differ.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
+/// The first pause after a refusal; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: SignedDuration = SignedDuration::from_secs(5);
+/// The longest pause between two tries, and between two looks at an offline workflow.
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(5);
+/// How long after an unknown outcome the first round of the duplicate check may begin.
+const CHECK_AFTER: SignedDuration = SignedDuration::from_secs(5);
+/// How far apart two clean rounds must be.
+const BETWEEN_ROUNDS: SignedDuration = SignedDuration::from_secs(5);
+/// How long a check may stay undecided before a person is asked.
+const UNDECIDED_FOR: SignedDuration = SignedDuration::from_mins(10);
+
+/// A message of the dispatch queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// The target.
+    pub target: TargetId,
+    /// The trigger.
+    pub trigger: TriggerKey,
+    /// The attempt that the message names.
+    pub attempt: u32,
+    /// From the hint to the instance.
+    pub trace: TraceId,
+}
+
+/// What the dispatcher works with.
+#[derive(Clone)]
+pub struct Dispatcher {
+    /// Store, queue, time.
+    pub ports: Ports,
+    /// The scheduler.
+    pub scheduler: Arc<dyn Scheduler>,
+}
+
+/// What came of a message.
+#[derive(Debug)]
+pub enum Dispatched {
+    /// The trigger ended, or somebody else works on it: the message is done with.
+    Done {
+        /// The trigger as it stands.
+        trigger: Box<Trigger>,
+        /// What evaluating the target afterwards led to.
+        evaluated: Option<Box<Evaluated>>,
+    },
+    /// Its time has not come: the message is to come again, not before `due_at`.
+    Later {
+        /// The trigger as it stands.
+        trigger: Box<Trigger>,
+        /// When its next step is due.
+        due_at: Timestamp,
+    },
+    /// There is no such trigger, or its target is gone.
+    Gone,
+}
+
+/// A trigger with its target's cursors.
+struct Loaded {
+    trigger: Stored<Trigger>,
+    cursor: Stored<TargetCursor>,
+    definition: Stored<Definition>,
+}
+
+impl Dispatcher {
+    /// Carries a trigger as far as it goes now. `deadline` is when this invocation will be ended.
+    ///
+    /// Errors: `Unavailable` and `Contention`, after which the message must come again.
+    pub async fn dispatch(&self, order: &Order, deadline: Timestamp) -> Result<Dispatched, EngineError> {
+        for _ in 0..MAX_LOST_RACES {
+            let Some(loaded) = self.load(order).await? else { return Ok(Dispatched::Gone) };
+            if let Some(dispatched) = Box::pin(self.step(order, loaded, deadline)).await? {
+                return Ok(dispatched);
+            }
+        }
+        Err(store::lost_too_often("dispatch").with("trigger", &order.trigger))
+    }
+
+    async fn load(&self, order: &Order) -> Result<Option<Loaded>, EngineError> {
+        let keys = [layout::trigger(&order.trigger), layout::cursor(&order.target), layout::definition(&order.target)];
+        let items = self.ports.items.get(&keys).await?;
+        let [trigger, cursor, definition] = keys.each_ref().map(|key| store::pick(&items, key));
+        match (trigger, cursor, definition) {
+            (Some(trigger), Some(cursor), Some(definition)) => Ok(Some(Loaded {
+                trigger: store::decode(trigger)?,
+                cursor: store::decode(cursor)?,
+                definition: store::decode(definition)?,
+            })),
+            _ => Ok(None),
+        }
+    }
+
+    /// One step from where the trigger stands; `None` where somebody else wrote first.
+    async fn step(
+        &self,
+        order: &Order,
+        loaded: Loaded,
+        deadline: Timestamp,
+    ) -> Result<Option<Dispatched>, EngineError> {
+        let now = self.ports.clock.now();
+        let trigger = &loaded.trigger.value;
+        let due_at = trigger.due_at.unwrap_or(now);
+        match trigger.status() {
+            Status::Success { .. } | Status::Failed { .. } | Status::Skipped { .. } => {
+                // A redelivered message for an ended trigger evaluates, too: the run that ended it
+                // may have died before it did.
+                self.done(&loaded.definition.value, loaded.trigger.value.clone(), &order.trace).await.map(Some)
+            }
+            Status::Queued if order.attempt < trigger.attempt => {
+                self.done(&loaded.definition.value, loaded.trigger.value.clone(), &order.trace).await.map(Some)
+            }
+            Status::Queued => self.lease_and_start(order, loaded, deadline).await,
+            Status::Waiting { .. } if due_at <= now => {
+                let woken = self.pass(&loaded.trigger, &Arrow::Wake).await?;
+                let Some(woken) = woken else { return Ok(None) };
+                self.lease_and_start(order, Loaded { trigger: woken, ..loaded }, deadline).await
+            }
+            Status::Leased { until } if *until <= now => {
+                let arrow = Arrow::LoseSight {
+                    code: "LEASE_RAN_OUT".to_owned(),
+                    detail: "the run that held the lease never said what came of it".to_owned(),
+                    check_at: now,
+                };
+                let Some(unknown) = self.pass(&loaded.trigger, &arrow).await? else { return Ok(None) };
+                self.look_for(order, Loaded { trigger: unknown, ..loaded }).await
+            }
+            Status::Unknown { held: false, .. } if due_at <= now => self.look_for(order, loaded).await,
+            Status::Unknown { held: true, .. } => {
+                Ok(Some(Dispatched::Done { trigger: Box::new(loaded.trigger.value), evaluated: None }))
+            }
+            Status::Waiting { .. } | Status::Leased { .. } | Status::Unknown { .. } => {
+                Ok(Some(Dispatched::Later { trigger: Box::new(loaded.trigger.value), due_at }))
+            }
+        }
+    }
+
+    async fn lease_and_start(
+        &self,
+        order: &Order,
+        loaded: Loaded,
+        deadline: Timestamp,
+    ) -> Result<Option<Dispatched>, EngineError> {
+        let now = self.ports.clock.now();
+        let call = SignedDuration::try_from(self.scheduler.start_timeout()).unwrap_or(LONGEST_PAUSE);
+        if loaded.cursor.value.paused.is_some() {
+            let due_at = now + LONGEST_PAUSE;
+            return Ok(Some(Dispatched::Later { trigger: Box::new(loaded.trigger.value), due_at }));
+        }
+        if deadline.duration_since(now) <= call {
+            return Err(EngineError::new(ErrorKind::Unavailable, "too little time is left for a start call"));
+        }
+        let until = deadline + call + CLOCK_SKEW;
+        let leased = loaded.trigger.value.apply(&Arrow::Lease { until }, now).map_err(defect)?;
+        let actions = [
+            Write::Replace(trigger_draft(&leased)?, loaded.trigger.rev),
+            // The target has not been paused since it was read.
+            Write::Expect(layout::cursor(&order.target), loaded.cursor.rev),
+        ];
+        let written = store::write(&*self.ports.items, &*self.ports.random, &actions).await?;
+        if written != Written::Done {
+            return Ok(None);
+        }
+        let loaded = Loaded { trigger: Stored { rev: loaded.trigger.rev + 1, value: leased }, ..loaded };
+        let arrow = self.start(&loaded.trigger.value).await;
+        self.follow(order, loaded, &arrow).await
+    }
+
+    /// Asks whether the workflow can be started, starts it, and says which arrow that means.
+    async fn start(&self, trigger: &Trigger) -> Arrow {
+        let now = self.ports.clock.now();
+        let project = trigger.target.project;
+        let workflow = match self.scheduler.preflight(&trigger.connection, project, &trigger.workflow).await {
+            Preflight::Startable { workflow } => workflow,
+            Preflight::Offline { detail } => return wait("OFFLINE", detail, now + LONGEST_PAUSE, false),
+            Preflight::Missing { detail } => return Arrow::Fail { code: "WORKFLOW_MISSING".to_owned(), detail },
+            Preflight::Unavailable(refusal) => {
+                return wait("BACK_OFF", refusal.to_string(), now + self.pause(trigger), false);
+            }
+        };
+        let request = StartRequest {
+            project,
+            workflow,
+            start_at: trigger.start_at,
+            trigger: trigger.key.clone(),
+            parameters: trigger.parameters.clone(),
+        };
+        let outcome = self.scheduler.start(&trigger.connection, &request).await;
+        self.arrow_of(trigger, outcome)
+    }
+
+    fn arrow_of(&self, trigger: &Trigger, outcome: StartOutcome) -> Arrow {
+        let now = self.ports.clock.now();
+        match outcome {
+            StartOutcome::Started { instance } => Arrow::Succeed { instance },
+            StartOutcome::Ambiguous(Refusal { code, detail }) => {
+                Arrow::LoseSight { code, detail, check_at: now + CHECK_AFTER }
+            }
+            StartOutcome::Permanent(Refusal { code, detail }) => Arrow::Fail { code, detail },
+            StartOutcome::Offline(refusal) => wait("OFFLINE", refusal.to_string(), now + LONGEST_PAUSE, false),
+            StartOutcome::ConnectionRefused(refusal) => {
+                wait("CONNECTION_REFUSED", refusal.to_string(), now + LONGEST_PAUSE, false)
+            }
+            StartOutcome::Retryable(refusal) if trigger.tries + 1 >= MAX_TRIES && !is_outage(&refusal) => {
+                Arrow::Fail { code: refusal.code, detail: format!("refused {MAX_TRIES} times: {}", refusal.detail) }
+            }
+            StartOutcome::Retryable(refusal) => {
+                let refused = !is_outage(&refusal);
+                wait("BACK_OFF", refusal.to_string(), now + self.pause(trigger), refused)
+            }
+        }
+    }
+
+    /// Doubling pauses with full jitter above half, so that an outage does not end in a stampede.
+    fn pause(&self, trigger: &Trigger) -> SignedDuration {
+        let doublings = trigger.attempt.saturating_sub(1).min(10);
+        let longest = (FIRST_PAUSE * (1 << doublings)).min(LONGEST_PAUSE);
+        let half = longest / 2;
+        let jitter = i64::try_from(self.ports.random.bits() % 1_000).unwrap_or(0);
+        half + SignedDuration::from_millis(i64::try_from(half.as_millis()).unwrap_or(0) * jitter / 1_000)
+    }
+
+    /// One round of the duplicate check, and what follows from it.
+    async fn look_for(&self, order: &Order, loaded: Loaded) -> Result<Option<Dispatched>, EngineError> {
+        let trigger = &loaded.trigger.value;
+        let project = trigger.target.project;
+        let since = trigger.first_tried_at.unwrap_or(trigger.claimed_at);
+        let preflight = self.scheduler.preflight(&trigger.connection, project, &trigger.workflow).await;
+        // A code can be looked for whatever the preflight says; a name must be found first.
+        let workflow = match (&preflight, &trigger.workflow) {
+            (Preflight::Startable { workflow }, _) | (_, WorkflowRef::Code(workflow)) => Some(*workflow),
+            _ => None,
+        };
+        let round = match (workflow, preflight) {
+            (Some(workflow), _) => {
+                self.scheduler.check(&trigger.connection, project, workflow, &trigger.key, since).await
+            }
+            (None, Preflight::Unavailable(refusal)) => CheckOutcome::Unavailable(refusal),
+            (None, Preflight::Offline { detail } | Preflight::Missing { detail }) => CheckOutcome::Undecided { detail },
+            (None, Preflight::Startable { .. }) => return Ok(None),
+        };
+        let now = self.ports.clock.now();
+        let Status::Unknown { since, clean_rounds, last_round, .. } = trigger.status() else { return Ok(None) };
+        match round {
+            CheckOutcome::Found { instances } => self.follow(order, loaded, &Arrow::Adopt { instances }).await,
+            CheckOutcome::CleanRound => {
+                let far_enough = last_round.is_none_or(|last| now.duration_since(last) >= BETWEEN_ROUNDS);
+                let proven = *clean_rounds >= 1 && far_enough;
+                let again = Arrow::CheckAgain { clean: far_enough, check_at: now + BETWEEN_ROUNDS, detail: None };
+                if !proven {
+                    return self.follow(order, loaded, &again).await;
+                }
+                let checked = trigger.apply(&again, now).map_err(defect)?;
+                let arrow = Arrow::ProveAbsent { due_at: now + self.pause(trigger) };
+                let waiting = checked.apply(&arrow, now).map_err(defect)?;
+                if waiting.tries >= MAX_TRIES {
+                    let held = Arrow::Hold { detail: format!("{MAX_TRIES} starts vanished without a trace") };
+                    return self.follow(order, loaded, &held).await;
+                }
+                self.replace(order, loaded, waiting).await
+            }
+            CheckOutcome::Undecided { detail } if now.duration_since(*since) >= UNDECIDED_FOR => {
+                self.follow(order, loaded, &Arrow::Hold { detail }).await
+            }
+            CheckOutcome::Undecided { detail } => {
+                let check_at = now + self.pause(trigger);
+                self.follow(order, loaded, &Arrow::CheckAgain { clean: false, check_at, detail: Some(detail) }).await
+            }
+            // An outage during the check does not count towards held.
+            CheckOutcome::Unavailable(refusal) => {
+                let check_at = now + self.pause(trigger);
+                let detail = Some(refusal.to_string());
+                self.follow(order, loaded, &Arrow::CheckAgain { clean: false, check_at, detail }).await
+            }
+        }
+    }
+
+    async fn follow(&self, order: &Order, loaded: Loaded, arrow: &Arrow) -> Result<Option<Dispatched>, EngineError> {
+        let next = loaded.trigger.value.apply(arrow, self.ports.clock.now()).map_err(defect)?;
+        self.replace(order, loaded, next).await
+    }
+
+    /// Writes the trigger's next state; one that ends it in one transaction with its target.
+    async fn replace(&self, order: &Order, loaded: Loaded, next: Trigger) -> Result<Option<Dispatched>, EngineError> {
+        if next.has_ended() {
+            let definition = loaded.definition.value.clone();
+            if !self.close(loaded, &next).await? {
+                return Ok(None);
+            }
+            return self.done(&definition, next, &order.trace).await.map(Some);
+        }
+        let action = Write::Replace(trigger_draft(&next)?, loaded.trigger.rev);
+        match store::write(&*self.ports.items, &*self.ports.random, &[action]).await? {
+            Written::Done => {
+                let due_at = next.due_at.unwrap_or_else(|| self.ports.clock.now());
+                let held = matches!(next.status(), Status::Unknown { held: true, .. });
+                let trigger = Box::new(next);
+                Ok(Some(if held {
+                    Dispatched::Done { trigger, evaluated: None }
+                } else {
+                    Dispatched::Later { trigger, due_at }
+                }))
+            }
+            Written::Lost(_) => Ok(None),
+        }
+    }
+
+    /// The trigger's end and its target's slot in one transaction. A cursor that somebody moved
+    /// meanwhile (a pause, an alter) is read again.
+    async fn close(&self, loaded: Loaded, next: &Trigger) -> Result<bool, EngineError> {
+        let mut cursor = loaded.cursor;
+        for _ in 0..MAX_LOST_RACES {
+            let mut closed = cursor.value.clone();
+            if closed.open.as_ref() == Some(&next.key) {
+                closed.open = None;
+                closed.failed = (next.status().word() == StatusWord::Failed).then(|| next.key.clone());
+            }
+            let key = layout::cursor(&next.target);
+            let actions = [
+                Write::Replace(trigger_draft(next)?, loaded.trigger.rev),
+                Write::Replace(store::draft(key.clone(), &closed)?, cursor.rev),
+            ];
+            match store::write(&*self.ports.items, &*self.ports.random, &actions).await? {
+                Written::Done => return Ok(true),
+                Written::Lost(lost) if lost.iter().any(|lost| lost.action == 0) => return Ok(false),
+                Written::Lost(_) => {}
+            }
+            cursor = store::get(&*self.ports.items, key)
+                .await?
+                .ok_or_else(|| EngineError::new(ErrorKind::Defect, "a target's cursors are gone"))?;
+        }
+        Err(store::lost_too_often("close").with("trigger", &next.key))
+    }
+
+    async fn pass(&self, trigger: &Stored<Trigger>, arrow: &Arrow) -> Result<Option<Stored<Trigger>>, EngineError> {
+        let next = trigger.value.apply(arrow, self.ports.clock.now()).map_err(defect)?;
+        let action = Write::Replace(trigger_draft(&next)?, trigger.rev);
+        let written = store::write(&*self.ports.items, &*self.ports.random, &[action]).await?;
+        Ok((written == Written::Done).then_some(Stored { rev: trigger.rev + 1, value: next }))
+    }
+
+    /// Whatever ended, the target is evaluated: what became ready meanwhile is the next trigger.
+    async fn done(
+        &self,
+        definition: &Definition,
+        trigger: Trigger,
+        trace: &TraceId,
+    ) -> Result<Dispatched, EngineError> {
+        let members = definition.target.assets().into_keys().collect();
+        let subject = Subject { target: trigger.target.clone(), members: Some(members) };
+        let known = std::collections::BTreeMap::new();
+        let evaluated = evaluate::evaluate_all(&self.ports, &[subject], &known, trace).await?.pop().map(Box::new);
+        Ok(Dispatched::Done { trigger: Box::new(trigger), evaluated })
+    }
+}
+
+fn wait(code: &str, detail: String, due_at: Timestamp, refused: bool) -> Arrow {
+    Arrow::Wait { reason: WaitReason { code: code.to_owned(), detail }, due_at, refused }
+}
+
+/// Refusals that say something about the scheduler and nothing about this trigger: they use up no
+/// try, so that an outage of hours fails nothing.
+fn is_outage(refusal: &Refusal) -> bool {
+    matches!(refusal.code.as_str(), "TRANSPORT_ERROR" | "HTTP_429" | "10025")
+        || refusal.detail.contains("no master server available")
+}

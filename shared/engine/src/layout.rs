@@ -1,0 +1,143 @@
+//! Where each item is kept. One table; see docs/adr for why the sort keys stand in this order.
+//!
+//! The sort key of an asset's head is below those of its pointers: a query is no snapshot, and
+//! pointers that were read before the head could be stale under a fresh revision.
+
+use jiff::Timestamp;
+use lakebell_domain::asset::{AssetKey, Location};
+use lakebell_domain::event::EventKind;
+use lakebell_domain::ids::{AssetId, ConnectionName, ProjectCode, TargetId, TriggerKey};
+use lakebell_domain::version::Epoch;
+use sha2::{Digest, Sha256};
+
+use crate::ports::items::{IndexEntry, Key, Range};
+
+/// Shards of the registries and of the sweep index: no key that all writers share.
+pub const SHARDS: u8 = 16;
+
+fn shard_of(text: &str) -> u8 {
+    Sha256::digest(text.as_bytes()).first().copied().unwrap_or(0) % SHARDS
+}
+
+/// The asset that lives at a location, or at a branch of it.
+pub fn location(location: &Location, branch: Option<&str>) -> Key {
+    let branch = branch.map(|name| format!("@{name}")).unwrap_or_default();
+    Key::new(format!("L#{location}{branch}"), "-")
+}
+
+/// The asset that has a name.
+pub fn name(key: &AssetKey) -> Key {
+    Key::new(format!("N#{key}"), "-")
+}
+
+/// The partition of an asset.
+pub fn asset(id: AssetId) -> String {
+    format!("A#{id}")
+}
+
+/// An asset's state.
+pub fn head(id: AssetId) -> Key {
+    Key::new(asset(id), "0")
+}
+
+/// The newest versions of an asset, by which duplicates and rewrites are told.
+pub fn ring(id: AssetId) -> Key {
+    Key::new(asset(id), "1")
+}
+
+/// Head, ring and pointers of an asset, in this order.
+pub fn head_ring_pointers(id: AssetId) -> Range {
+    Range { pk: asset(id), from: "0".to_owned(), to: "2#\u{10ffff}".to_owned() }
+}
+
+/// The mark that a target depends on an asset.
+pub fn pointer(id: AssetId, target: &TargetId) -> Key {
+    Key::new(asset(id), format!("2#{target}"))
+}
+
+/// An event of an asset.
+pub fn event(id: AssetId, kind: EventKind, epoch: Epoch, token: &str) -> Key {
+    Key::new(asset(id), format!("E#{kind}#{:010}#{token}", epoch.0))
+}
+
+/// An event's place in the history of its asset.
+pub fn event_history(id: AssetId, at: Timestamp, token: &str) -> IndexEntry {
+    IndexEntry { pk: asset(id), sk: format!("{}#{token}", moment(at)) }
+}
+
+/// A target's definition.
+pub fn definition(target: &TargetId) -> Key {
+    Key::new(format!("T#{target}"), "DEF")
+}
+
+/// A target's cursors.
+pub fn cursor(target: &TargetId) -> Key {
+    Key::new(format!("T#{target}"), "CUR")
+}
+
+/// A trigger.
+pub fn trigger(key: &TriggerKey) -> Key {
+    Key::new(format!("K#{key}"), "-")
+}
+
+/// A trigger's place in the history of its target's project.
+pub fn trigger_history(project: ProjectCode, at: Timestamp, key: &TriggerKey) -> IndexEntry {
+    IndexEntry { pk: trigger_history_partition(project), sk: format!("{}#{key}", moment(at)) }
+}
+
+/// The partition of a project's trigger history.
+pub fn trigger_history_partition(project: ProjectCode) -> String {
+    format!("H#{project}")
+}
+
+/// A trigger's timer.
+pub fn trigger_timer(key: &TriggerKey, due_at: Timestamp) -> IndexEntry {
+    IndexEntry { pk: sweep_partition(shard_of(key.as_str())), sk: format!("{}#K#{key}", moment(due_at)) }
+}
+
+/// A shard of the sweep index.
+pub fn sweep_partition(shard: u8) -> String {
+    format!("S#{shard:02}")
+}
+
+/// An asset's place in the registry.
+pub fn registered_asset(id: AssetId) -> Key {
+    let id = id.to_string();
+    Key::new(format!("RA#{:02}", shard_of(&id)), id)
+}
+
+/// A target's place in the registry.
+pub fn registered_target(target: &TargetId) -> Key {
+    let id = target.to_string();
+    Key::new(format!("RT#{:02}", shard_of(&id)), id)
+}
+
+/// A shard of a registry.
+pub fn registry_shard(registry: &str, shard: u8) -> Range {
+    Range::prefix(format!("{registry}#{shard:02}"), "")
+}
+
+/// A connection.
+pub fn connection(name: &ConnectionName) -> Key {
+    Key::new(format!("C#{name}"), "-")
+}
+
+/// The list of connections, and of warehouses: few and rarely written.
+pub fn settings(kind: &str) -> Range {
+    Range::prefix(format!("SET#{kind}"), "")
+}
+
+/// One entry of such a list.
+pub fn setting(kind: &str, name: &str) -> Key {
+    Key::new(format!("SET#{kind}"), name)
+}
+
+/// A table that was seen and is not registered.
+pub fn unregistered(location: &str) -> Key {
+    Key::new(format!("RU#{:02}", shard_of(location)), location)
+}
+
+/// A moment as text that sorts as time does: 20 digits of microseconds since 1970.
+pub fn moment(at: Timestamp) -> String {
+    format!("{:020}", at.as_microsecond().max(0))
+}

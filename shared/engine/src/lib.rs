@@ -1,0 +1,21 @@
+//! The use cases of Lakebell over narrow ports.
+//!
+//! Every hint (a storage notification, a push, a scan) ends in [`observe`], which reads the
+//! table's own commits; every write that can make a target ready is followed by an evaluation.
+
+pub mod assets;
+pub mod dispatch;
+mod error;
+pub mod evaluate;
+pub mod history;
+pub mod layout;
+pub mod observe;
+pub mod ports;
+pub mod push;
+pub mod records;
+pub mod settings;
+pub mod store;
+pub mod targets;
+pub mod watch;
+
+pub use error::{EngineError, ErrorKind};

@@ -1,0 +1,235 @@
+//! From what a read found to the next state, its events and the write that records both.
+
+use jiff::Timestamp;
+use lakebell_domain::commit::Commit;
+use lakebell_domain::event::{CommitFacts, Event, EventKind, Outcome, commit_token};
+use lakebell_domain::state::{Evidence, Gap, RewriteHold, Trouble};
+use lakebell_domain::version::{Ordinal, Position};
+
+use super::{EVENT_RETENTION, Hint};
+use crate::EngineError;
+use crate::layout;
+use crate::ports::items::{Draft, Write};
+use crate::records::{AssetHead, Ring, RingEntry};
+use crate::store::{self, Stored};
+
+/// One thing that a read found.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Finding {
+    /// What it says.
+    pub(super) evidence: Evidence,
+    /// For each commit in it the entity tag of its file.
+    pub(super) etags: Vec<String>,
+}
+
+impl Finding {
+    pub(super) fn new(evidence: Evidence) -> Self {
+        Self { evidence, etags: Vec::new() }
+    }
+}
+
+/// What a read found, oldest first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Reading {
+    /// The findings.
+    pub(super) findings: Vec<Finding>,
+    /// There is more to read after this has been written.
+    pub(super) more: bool,
+    /// What was taken on trust has been compared with storage.
+    pub(super) verified: bool,
+}
+
+impl Reading {
+    pub(super) fn of(evidence: Evidence) -> Self {
+        Self { findings: vec![Finding::new(evidence)], more: false, verified: false }
+    }
+
+    /// The same first read as the beginning of an accepted epoch.
+    pub(super) fn accepted(mut self) -> Self {
+        for finding in &mut self.findings {
+            if let Evidence::FirstRead(commits) = &finding.evidence {
+                finding.evidence = Evidence::RewriteAccepted(commits.clone());
+            }
+        }
+        // The schema belongs to the new epoch, so it is applied after the epoch opens.
+        self.findings.sort_by_key(|finding| !matches!(finding.evidence, Evidence::RewriteAccepted(_)));
+        self
+    }
+}
+
+/// What applying a reading leads to.
+pub(super) struct Applied {
+    pub(super) head: AssetHead,
+    pub(super) rev: u64,
+    /// `None` where nothing changed.
+    pub(super) actions: Option<Vec<Write>>,
+    pub(super) outcomes: Vec<(EventKind, Outcome)>,
+}
+
+pub(super) fn apply(
+    hint: &Hint,
+    head: &Stored<AssetHead>,
+    ring: &Stored<Ring>,
+    reading: &Reading,
+    now: Timestamp,
+) -> Result<Applied, EngineError> {
+    let mut next = head.value.clone();
+    let mut next_ring = ring.value.clone();
+    let mut outcomes = Vec::new();
+    let mut events = Vec::new();
+    for finding in &reading.findings {
+        let before = next.state.position();
+        let was_held = next.state.hold.is_some();
+        let transition = next.state.apply(&finding.evidence, now);
+        let changed = transition.state != next.state;
+        next.state = transition.state;
+        if changed {
+            keep_in_ring(&mut next_ring, finding, before, &next);
+        }
+        for record in records(finding, &transition.outcome, was_held, changed) {
+            outcomes.push((record.kind, record.outcome.clone()));
+            if changed {
+                events.push(event(hint, &next, record, now)?);
+            }
+        }
+    }
+    if reading.verified {
+        next_ring.unverified = None;
+    }
+    if next == head.value && next_ring == ring.value {
+        return Ok(Applied { head: next, rev: head.rev, actions: None, outcomes });
+    }
+    let mut actions = vec![Write::Replace(store::draft(layout::head(hint.asset), &next)?, head.rev)];
+    if next_ring != ring.value {
+        actions.push(Write::Replace(store::draft(layout::ring(hint.asset), &next_ring)?, ring.rev));
+    }
+    actions.extend(events);
+    Ok(Applied { head: next, rev: head.rev + 1, actions: Some(actions), outcomes })
+}
+
+fn keep_in_ring(ring: &mut Ring, finding: &Finding, before: Position, head: &AssetHead) {
+    let commits: &[Commit] = match &finding.evidence {
+        Evidence::Commit(commit) => std::slice::from_ref(commit),
+        Evidence::FirstRead(commits) => commits,
+        Evidence::RewriteAccepted(commits) => {
+            *ring = Ring::default();
+            commits
+        }
+        _ => return,
+    };
+    let is_step = matches!(finding.evidence, Evidence::Commit(_));
+    if is_step && before.ordinal > Ordinal(0) && head.state.position() > before {
+        ring.unverified.get_or_insert(before.ordinal);
+    }
+    for (commit, etag) in commits.iter().zip(&finding.etags) {
+        ring.push(RingEntry { ordinal: commit.ordinal, fingerprint: commit.fingerprint.clone(), etag: etag.clone() });
+    }
+}
+
+/// What is kept of a finding.
+struct Record {
+    kind: EventKind,
+    token: String,
+    outcome: Outcome,
+    commit: Option<Commit>,
+    detail: Option<String>,
+}
+
+fn records(finding: &Finding, outcome: &Outcome, was_held: bool, changed: bool) -> Vec<Record> {
+    let record = |kind, token, detail| Record { kind, token, outcome: outcome.clone(), commit: None, detail };
+    let of_commit = |commit: &Commit, detail: Option<&str>| Record {
+        kind: EventKind::SnapshotCommitted,
+        token: commit_token(commit),
+        outcome: outcome.clone(),
+        commit: Some(commit.clone()),
+        detail: detail.map(str::to_owned),
+    };
+    match &finding.evidence {
+        Evidence::Commit(commit) => {
+            let unknown = commit.changes_data.is_none().then_some("unknown commit kind, counted as data");
+            vec![of_commit(commit, unknown)]
+        }
+        Evidence::FirstRead(commits) => commits.iter().map(|commit| of_commit(commit, Some("first read"))).collect(),
+        Evidence::RewriteAccepted(commits) => {
+            let mut records =
+                vec![record(EventKind::HistoryRewritten, "accepted".to_owned(), Some("a new epoch begins".to_owned()))];
+            records.extend(commits.iter().map(|commit| of_commit(commit, Some("first commit of the epoch"))));
+            records
+        }
+        Evidence::Expired(gap) => vec![expired(gap)],
+        Evidence::RewriteSighted(hold) if !was_held => vec![sighted(hold, outcome)],
+        Evidence::RewriteWithdrawn => {
+            let detail = Some("storage agrees with the recorded history again".to_owned());
+            vec![record(EventKind::HistoryRewritten, "withdrawn".to_owned(), detail)]
+        }
+        Evidence::TagCreated(name, entry) => {
+            let token = format!("{name}.{:020}.{}", entry.position.ordinal.0, entry.fingerprint.0);
+            vec![record(EventKind::TagCreated, token, Some(format!("tag {name} names snapshot {}", entry.snapshot_id)))]
+        }
+        Evidence::TagDeleted(name) => vec![record(EventKind::TagDeleted, name.clone(), None)],
+        Evidence::Trouble(trouble) if changed => vec![troubled(trouble, outcome)],
+        _ => Vec::new(),
+    }
+}
+
+fn expired(gap: &Gap) -> Record {
+    Record {
+        kind: EventKind::SnapshotCommitted,
+        token: format!("gap.{:020}.{:020}", gap.first.0, gap.last.0),
+        outcome: Outcome::Ignored(format!("commits {} to {} went unread: {}", gap.first, gap.last, gap.cause)),
+        commit: None,
+        detail: None,
+    }
+}
+
+fn sighted(hold: &RewriteHold, outcome: &Outcome) -> Record {
+    let token =
+        hold.withdrawn.as_ref().map(|version| format!("{:020}.{}", version.position.ordinal.0, version.fingerprint.0));
+    Record {
+        kind: EventKind::HistoryRewritten,
+        token: format!("sighted.{}.{}", token.unwrap_or_default(), layout::moment(hold.first_seen)),
+        outcome: outcome.clone(),
+        commit: None,
+        detail: Some(hold.evidence.clone()),
+    }
+}
+
+fn troubled(trouble: &Trouble, outcome: &Outcome) -> Record {
+    Record {
+        kind: EventKind::SnapshotCommitted,
+        token: format!("trouble.{:?}.{}", trouble.code, layout::moment(trouble.since)),
+        outcome: outcome.clone(),
+        commit: None,
+        detail: Some(trouble.detail.clone()),
+    }
+}
+
+fn event(hint: &Hint, head: &AssetHead, record: Record, now: Timestamp) -> Result<Write, EngineError> {
+    let epoch = head.state.epoch;
+    // "accepted" and "withdrawn" can happen once more in the same epoch: the moment tells them apart.
+    let token = match record.token.as_str() {
+        "accepted" | "withdrawn" => format!("{}.{}", record.token, layout::moment(now)),
+        _ if record.kind == EventKind::TagDeleted => format!("{}.{}", record.token, layout::moment(now)),
+        _ => record.token,
+    };
+    let event = Event {
+        asset: hint.asset,
+        kind: record.kind,
+        token: token.clone(),
+        source: hint.source,
+        outcome: record.outcome,
+        recorded_at: now,
+        trace: hint.trace.clone(),
+        position: record.commit.as_ref().map(|commit| Position { epoch, ordinal: commit.ordinal }),
+        commit: record.commit.as_ref().map(CommitFacts::from),
+        detail: record.detail,
+    };
+    let key = layout::event(hint.asset, event.kind, epoch, &token);
+    Ok(Write::Create(Draft {
+        key,
+        doc: store::encode(&event)?,
+        sweep: None,
+        history: Some(layout::event_history(hint.asset, now, &token)),
+        expires_at: Some(now + EVENT_RETENTION),
+    }))
+}

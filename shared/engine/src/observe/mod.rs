@@ -1,0 +1,213 @@
+//! Look at an asset: read its commits after the known version from the table itself and apply
+//! them in order.
+//!
+//! A notification, a push and a scan all end here. A hint says only where to look; what counts is
+//! what storage shows. State is read first, then storage, then the write, and a lost race repeats
+//! the storage read too: an observer that read snapshot 12 before a rollback must not apply it
+//! after.
+
+mod findings;
+mod paimon;
+
+use jiff::SignedDuration;
+use lakebell_domain::asset::Format;
+use lakebell_domain::event::{EventKind, Outcome, Source};
+use lakebell_domain::ids::{AssetId, TraceId};
+use lakebell_domain::version::Ordinal;
+
+use crate::layout;
+use crate::ports::Ports;
+use crate::ports::items::{Item, Write, Written};
+use crate::records::{AssetHead, Pointer, Ring};
+use crate::store::{self, MAX_LOST_RACES, Stored};
+use crate::{EngineError, ErrorKind};
+
+/// How long events are kept: longer than any queue redelivers (14 days).
+pub const EVENT_RETENTION: SignedDuration = SignedDuration::from_hours(21 * 24);
+/// Most commits read and written in one go; a transaction takes 100 actions.
+const MAX_COMMITS_PER_WRITE: usize = 90;
+/// Most goes in one call; what is left is sent on as a message.
+const MAX_GOES: usize = 20;
+
+/// Where to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look {
+    /// At the commit with this ordinal, and at what lies between it and the known one.
+    At {
+        /// The ordinal.
+        ordinal: Ordinal,
+        /// The entity tag that the notification named, without quotes.
+        etag: Option<String>,
+    },
+    /// At the tag with this name.
+    Tag(String),
+    /// At everything: follow to the newest commit, and compare what was taken on trust.
+    Whole,
+}
+
+/// Something that says "look at this asset". It carries no authority over versions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hint {
+    /// The asset.
+    pub asset: AssetId,
+    /// Where to look.
+    pub look: Look,
+    /// How the hint came.
+    pub source: Source,
+    /// The trace that it begins.
+    pub trace: TraceId,
+}
+
+/// What came of one look.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// The asset as it stands now.
+    pub head: Stored<AssetHead>,
+    /// The asset.
+    pub asset: AssetId,
+    /// The targets that depend on it.
+    pub pointers: Vec<Pointer>,
+    /// What was found, oldest first; a single duplicate where nothing was new.
+    pub outcomes: Vec<(EventKind, Outcome)>,
+}
+
+/// An asset as the store has it.
+struct Known {
+    head: Stored<AssetHead>,
+    ring: Stored<Ring>,
+    pointers: Vec<Pointer>,
+}
+
+/// Looks at an asset and records what it finds.
+///
+/// Errors: `NotFound` for an asset that is not registered; `Unavailable` where storage or the
+/// store could not be reached, and `Contention` after too many lost races, both to be tried again.
+pub async fn observe(ports: &Ports, hint: &Hint) -> Result<Observed, EngineError> {
+    let mut outcomes = Vec::new();
+    let mut lost_races = 0;
+    for _ in 0..MAX_GOES {
+        let known = load(ports, hint.asset).await?;
+        if known.head.value.deregistered_at.is_some() {
+            outcomes.push((EventKind::SnapshotCommitted, Outcome::Ignored("the asset is deregistered".to_owned())));
+            return Ok(observed(hint.asset, known, outcomes));
+        }
+        let reading = read(ports, &known, &hint.look).await?;
+        let applied = findings::apply(hint, &known.head, &known.ring, &reading, ports.clock.now())?;
+        if let Some(actions) = applied.actions {
+            match store::write(&*ports.items, &*ports.random, &actions).await? {
+                Written::Done => lost_races = 0,
+                Written::Lost(_) => {
+                    lost_races += 1;
+                    if lost_races >= MAX_LOST_RACES {
+                        return Err(store::lost_too_often("observe").with("asset", hint.asset));
+                    }
+                    continue;
+                }
+            }
+        }
+        outcomes.extend(applied.outcomes);
+        if !reading.more {
+            let head = Stored { rev: applied.rev, value: applied.head };
+            return Ok(observed(hint.asset, Known { head, ..known }, outcomes));
+        }
+    }
+    let rest = crate::ports::queue::Message::Observe { asset: hint.asset, trace: hint.trace.clone() };
+    ports.queue.send(&rest).await?;
+    Ok(observed(hint.asset, load(ports, hint.asset).await?, outcomes))
+}
+
+fn observed(asset: AssetId, known: Known, mut outcomes: Vec<(EventKind, Outcome)>) -> Observed {
+    if outcomes.is_empty() {
+        outcomes.push((EventKind::SnapshotCommitted, Outcome::Duplicate));
+    }
+    Observed { asset, head: known.head, pointers: known.pointers, outcomes }
+}
+
+/// Head, ring and pointers in one consistent query.
+async fn load(ports: &Ports, asset: AssetId) -> Result<Known, EngineError> {
+    let items = store::all_of(&*ports.items, &layout::head_ring_pointers(asset)).await?;
+    let not_found = || EngineError::new(ErrorKind::NotFound, "the asset is not registered").with("asset", asset);
+    let head = store::pick(&items, &layout::head(asset)).ok_or_else(not_found)?;
+    let ring = store::pick(&items, &layout::ring(asset)).ok_or_else(not_found)?;
+    let is_pointer = |item: &&Item| item.key.sk.starts_with("2#");
+    let pointers = items
+        .iter()
+        .filter(is_pointer)
+        .map(|item| store::decode(item).map(|stored| stored.value))
+        .collect::<Result<_, _>>()?;
+    Ok(Known { head: store::decode(head)?, ring: store::decode(ring)?, pointers })
+}
+
+async fn read(ports: &Ports, known: &Known, look: &Look) -> Result<findings::Reading, EngineError> {
+    let head = &known.head.value;
+    match head.key.format() {
+        Format::Paimon => {
+            let reader = paimon::Reader {
+                storage: &*ports.storage,
+                location: &head.location,
+                branch: head.key.branch(),
+                now: ports.clock.now(),
+            };
+            reader.read(&head.state, &known.ring.value, look).await
+        }
+        other => Err(EngineError::new(ErrorKind::Invalid, format!("{other} tables cannot be read in this version"))),
+    }
+}
+
+/// Accepts a rewrite that is held: a new epoch begins with what storage shows now.
+///
+/// Errors: `Conflict` where nothing is held or a second read has not yet confirmed it.
+pub async fn accept_rewrite(ports: &Ports, asset: AssetId, trace: &TraceId) -> Result<Observed, EngineError> {
+    for _ in 0..MAX_LOST_RACES {
+        let known = load(ports, asset).await?;
+        let head = &known.head.value;
+        let hold = head
+            .state
+            .hold
+            .as_ref()
+            .ok_or_else(|| EngineError::new(ErrorKind::Conflict, "no rewrite of this asset is held"))?;
+        if hold.confirmed_at.is_none() {
+            return Err(EngineError::new(
+                ErrorKind::Conflict,
+                "the rewrite was seen once; a second read, 60 s later, has to agree before it can be accepted",
+            ));
+        }
+        let fresh = lakebell_domain::state::AssetState::default();
+        let reading = match head.key.format() {
+            Format::Paimon => {
+                let reader = paimon::Reader {
+                    storage: &*ports.storage,
+                    location: &head.location,
+                    branch: head.key.branch(),
+                    now: ports.clock.now(),
+                };
+                reader.read(&fresh, &Ring::default(), &Look::Whole).await?
+            }
+            other => {
+                return Err(EngineError::new(
+                    ErrorKind::Invalid,
+                    format!("{other} tables cannot be read in this version"),
+                ));
+            }
+        };
+        let hint = Hint { asset, look: Look::Whole, source: Source::Push, trace: trace.clone() };
+        let reading = reading.accepted();
+        let applied = findings::apply(&hint, &known.head, &known.ring, &reading, ports.clock.now())?;
+        let Some(actions) = applied.actions else {
+            return Ok(observed(asset, known, applied.outcomes));
+        };
+        if store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
+            let head = Stored { rev: applied.rev, value: applied.head };
+            return Ok(observed(asset, Known { head, ..known }, applied.outcomes));
+        }
+    }
+    Err(store::lost_too_often("accept rewrite").with("asset", asset))
+}
+
+/// The actions that create an asset's own items, for the transaction that registers it.
+pub(crate) fn create_asset(head: &AssetHead, id: AssetId) -> Result<[Write; 2], EngineError> {
+    Ok([
+        Write::Create(store::draft(layout::head(id), head)?),
+        Write::Create(store::draft(layout::ring(id), &Ring::default())?),
+    ])
+}

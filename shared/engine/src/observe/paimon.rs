@@ -1,0 +1,424 @@
+//! Reading a Paimon table's snapshots after the known one.
+//!
+//! Ids are dense and rise by one, and are reused after a rollback, a fast-forward and a drop and
+//! create. So a missing id is looked into before anything is concluded, and an id that is known
+//! already is compared by its fingerprint. `LATEST` and `EARLIEST` are never read.
+
+use jiff::{SignedDuration, Timestamp};
+use lakebell_domain::asset::Location;
+use lakebell_domain::state::{
+    AssetState, Evidence, Gap, Hole, RewriteHold, SchemaDetail, TagEntry, Trouble, TroubleCode,
+};
+use lakebell_domain::version::{Ordinal, Position, Version};
+use lakebell_formats::paimon::{self, ChangelogProducer, PaimonObjectKind, Schema, Snapshot, Tag};
+
+use super::findings::{Finding, Reading};
+use super::{Look, MAX_COMMITS_PER_WRITE};
+use crate::ports::storage::{Object, TableStorage};
+use crate::records::Ring;
+use crate::{EngineError, ErrorKind};
+
+/// Most snapshot files that one listing looks at.
+const MAX_LISTED: usize = 20_000;
+/// How long a missing commit below one that is there is waited for before it is a recorded gap.
+const HOLE_GRACE: SignedDuration = SignedDuration::from_mins(10);
+/// How far a first read goes back to find a commit that changed data.
+const FIRST_READ_DEPTH: u64 = 8;
+
+/// Reads one table or branch.
+pub(super) struct Reader<'a> {
+    pub(super) storage: &'a dyn TableStorage,
+    pub(super) location: &'a Location,
+    pub(super) branch: Option<&'a str>,
+    pub(super) now: Timestamp,
+}
+
+/// A read that ended early: trouble to record, or an error to try again.
+enum Stop {
+    Trouble(TroubleCode, String),
+    Error(EngineError),
+}
+
+impl From<EngineError> for Stop {
+    fn from(error: EngineError) -> Self {
+        match error.kind() {
+            ErrorKind::Denied => Self::Trouble(TroubleCode::Unreadable, error.message().to_owned()),
+            ErrorKind::Damaged => Self::Trouble(TroubleCode::Damaged, error.message().to_owned()),
+            _ => Self::Error(error),
+        }
+    }
+}
+
+/// A snapshot with the entity tag of its file.
+struct Found {
+    snapshot: Snapshot,
+    etag: String,
+}
+
+/// What a missing snapshot means.
+enum Missing {
+    /// It is newer than everything there is: gone before it was read, or not there yet.
+    Nothing,
+    /// Everything up to this ordinal (exclusive) expired.
+    ExpiredBelow(u64),
+    /// A commit is missing below this one, which is there.
+    Hole { next: u64 },
+    /// The newest there is is older than the known one.
+    Rewritten(String),
+}
+
+impl Reader<'_> {
+    /// What is new, by the state and the ring, looking where the hint says.
+    pub(super) async fn read(&self, state: &AssetState, ring: &Ring, look: &Look) -> Result<Reading, EngineError> {
+        let reading = if state.baseline.is_none() {
+            self.first_read().await
+        } else if state.hold.is_some() {
+            self.look_at_hold(state).await
+        } else {
+            let known = state.position().ordinal;
+            match look {
+                Look::Tag(name) => self.tag(state, name).await,
+                Look::At { ordinal, etag } if *ordinal <= known => {
+                    self.look_back(state, ring, *ordinal, etag.as_deref()).await
+                }
+                Look::At { ordinal, .. } => self.follow(state, Some(ordinal.0)).await,
+                Look::Whole => self.whole(state, ring).await,
+            }
+        };
+        match reading {
+            Ok(reading) => Ok(reading),
+            Err(Stop::Trouble(code, detail)) => {
+                Ok(Reading::of(Evidence::Trouble(Trouble { code, detail, since: self.now })))
+            }
+            Err(Stop::Error(error)) => Err(error),
+        }
+    }
+
+    /// The newest commit, and back from it to one that changed data.
+    async fn first_read(&self) -> Result<Reading, Stop> {
+        let Some(newest) = self.ids().await?.last().copied() else {
+            return Ok(Reading::of(Evidence::FirstRead(Vec::new())));
+        };
+        let mut producers = Producers { detail: None, read: Vec::new() };
+        let mut commits = Vec::new();
+        let mut etags = Vec::new();
+        for id in (newest.saturating_sub(FIRST_READ_DEPTH - 1).max(1)..=newest).rev() {
+            let Some(found) = self.snapshot(id).await? else { break };
+            let commit = found.snapshot.to_commit(producers.of(self, found.snapshot.schema_id).await?);
+            let is_data = commit.changes_data != Some(false);
+            commits.insert(0, commit);
+            etags.insert(0, found.etag);
+            if is_data {
+                break;
+            }
+        }
+        // The detail of the newest commit's schema is the one that the next commit needs.
+        let mut findings: Vec<Finding> =
+            producers.read.into_iter().take(1).map(|detail| Finding::new(Evidence::SchemaRead(detail))).collect();
+        findings.push(Finding { evidence: Evidence::FirstRead(commits), etags });
+        Ok(Reading { findings, more: false, verified: true })
+    }
+
+    /// The commits after the known one: up to `last`, or to the newest there is.
+    async fn follow(&self, state: &AssetState, last: Option<u64>) -> Result<Reading, Stop> {
+        let known = state.position().ordinal.0;
+        let mut producers = Producers { detail: state.schema.detail.clone(), read: Vec::new() };
+        let mut reading = Reading::default();
+        let mut total = state.total_records;
+        let mut next = known + 1;
+        let mut taken = 0;
+        while last.is_none_or(|last| next <= last) {
+            if taken == MAX_COMMITS_PER_WRITE {
+                reading.more = true;
+                break;
+            }
+            match self.snapshot(next).await {
+                Ok(Some(found)) => {
+                    if next == known + 1
+                        && found.snapshot.link_holds(total) == Some(false)
+                        && let Some(hold) = self.compare_known(state).await?
+                    {
+                        return Ok(Reading::of(Evidence::RewriteSighted(hold)));
+                    }
+                    let producer = producers.of(self, found.snapshot.schema_id).await?;
+                    for detail in producers.read.drain(..) {
+                        reading.findings.push(Finding::new(Evidence::SchemaRead(detail)));
+                    }
+                    let commit = Box::new(found.snapshot.to_commit(producer));
+                    total = commit.total_records;
+                    reading.findings.push(Finding { evidence: Evidence::Commit(commit), etags: vec![found.etag] });
+                    next += 1;
+                    taken += 1;
+                }
+                Ok(None) if last.is_none() && taken > 0 => break,
+                Ok(None) if last.is_none() && self.is_still_there(state).await? => break,
+                Ok(None) => match self.missing(state, next).await? {
+                    Missing::Nothing => break,
+                    Missing::ExpiredBelow(earliest) => {
+                        let cause = "they expired before they were read";
+                        reading.findings.push(gap(next, earliest - 1, cause, self.now));
+                        total = None;
+                        next = earliest;
+                    }
+                    Missing::Hole { next: beyond } => {
+                        if let Some(hole) = self.hole(state, next) {
+                            reading.findings.push(Finding::new(Evidence::Hole(hole)));
+                            break;
+                        }
+                        let cause = "they stayed missing although later ones are there";
+                        reading.findings.push(gap(next, beyond - 1, cause, self.now));
+                        total = None;
+                        next = beyond;
+                    }
+                    Missing::Rewritten(evidence) => {
+                        reading.findings.push(Finding::new(Evidence::RewriteSighted(self.sighting(state, evidence))));
+                        break;
+                    }
+                },
+                // What was read before the damaged one counts all the same.
+                Err(Stop::Trouble(code, detail)) => {
+                    let trouble = Trouble { code, detail, since: self.now };
+                    reading.findings.push(Finding::new(Evidence::Trouble(trouble)));
+                    break;
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(reading)
+    }
+
+    /// A snapshot that the state is past already: the same one again, or another one in its place.
+    async fn look_back(
+        &self,
+        state: &AssetState,
+        ring: &Ring,
+        ordinal: Ordinal,
+        etag: Option<&str>,
+    ) -> Result<Reading, Stop> {
+        let Some(entry) = ring.find(ordinal) else { return Ok(Reading::default()) };
+        if etag == Some(entry.etag.as_str()) {
+            return Ok(Reading::default());
+        }
+        match self.snapshot(ordinal.0).await? {
+            Some(found) if found.snapshot.fingerprint() == entry.fingerprint => Ok(Reading::default()),
+            Some(found) => {
+                let evidence = format!(
+                    "snapshot {ordinal} is another commit than the one recorded ({})",
+                    describe(&found.snapshot)
+                );
+                let withdrawn = Version {
+                    position: Position { epoch: state.epoch, ordinal },
+                    fingerprint: entry.fingerprint.clone(),
+                    snapshot_id: ordinal.to_string(),
+                };
+                let hold = RewriteHold { withdrawn: Some(withdrawn), ..self.sighting(state, evidence) };
+                Ok(Reading::of(Evidence::RewriteSighted(hold)))
+            }
+            None if ordinal == state.position().ordinal => match self.missing(state, ordinal.0).await? {
+                Missing::Rewritten(evidence) => {
+                    Ok(Reading::of(Evidence::RewriteSighted(self.sighting(state, evidence))))
+                }
+                _ => Ok(Reading::default()),
+            },
+            None => Ok(Reading::default()),
+        }
+    }
+
+    /// Everything new, and then what was taken on trust: the newest known commit and the oldest
+    /// one from which the fast path went on unseen.
+    async fn whole(&self, state: &AssetState, ring: &Ring) -> Result<Reading, Stop> {
+        let known = state.position().ordinal;
+        for ordinal in [Some(known), ring.unverified].into_iter().flatten() {
+            let Some(entry) = ring.find(ordinal) else { continue };
+            if let Some(found) = self.snapshot(ordinal.0).await?
+                && found.snapshot.fingerprint() != entry.fingerprint
+            {
+                return self.look_back(state, ring, ordinal, None).await;
+            }
+        }
+        let mut reading = self.follow(state, None).await?;
+        reading.verified =
+            !reading.findings.iter().any(|finding| matches!(finding.evidence, Evidence::RewriteSighted(_)));
+        if reading.findings.is_empty() && state.trouble.is_some() {
+            reading.findings.push(Finding::new(Evidence::Readable));
+        }
+        Ok(reading)
+    }
+
+    /// Whether storage still contradicts what it contradicted when the hold was set.
+    async fn look_at_hold(&self, state: &AssetState) -> Result<Reading, Stop> {
+        let Some(hold) = &state.hold else { return Ok(Reading::default()) };
+        if let Some(withdrawn) = &hold.withdrawn
+            && let Some(found) = self.snapshot(withdrawn.position.ordinal.0).await?
+            && found.snapshot.fingerprint() == withdrawn.fingerprint
+        {
+            let mut reading = Reading::of(Evidence::RewriteWithdrawn);
+            reading.more = true;
+            return Ok(reading);
+        }
+        let again = RewriteHold { first_seen: self.now, confirmed_at: None, ..hold.clone() };
+        Ok(Reading::of(Evidence::RewriteSighted(again)))
+    }
+
+    /// The version that a tag names now.
+    async fn tag(&self, state: &AssetState, name: &str) -> Result<Reading, Stop> {
+        let key = paimon::tag_key(self.branch, name);
+        let Some(object) = self.object(&key).await? else {
+            return Ok(Reading::of(Evidence::TagDeleted(name.to_owned())));
+        };
+        let tag = Tag::parse(&object.bytes).map_err(|error| damaged(&key, &error))?;
+        let entry = TagEntry {
+            position: Position { epoch: state.epoch, ordinal: Ordinal(tag.snapshot.id) },
+            fingerprint: tag.snapshot.fingerprint(),
+            snapshot_id: tag.snapshot.id.to_string(),
+        };
+        Ok(Reading::of(Evidence::TagCreated(name.to_owned(), entry)))
+    }
+
+    /// The hold that is due if the known newest commit is not the one in storage.
+    async fn compare_known(&self, state: &AssetState) -> Result<Option<RewriteHold>, Stop> {
+        let Some(table) = &state.table else { return Ok(None) };
+        let found = self.snapshot(table.position.ordinal.0).await?;
+        let other = found.filter(|found| found.snapshot.fingerprint() != table.fingerprint);
+        Ok(other.map(|found| {
+            let evidence = format!(
+                "snapshot {} is another commit than the one recorded ({})",
+                table.snapshot_id,
+                describe(&found.snapshot)
+            );
+            self.sighting(state, evidence)
+        }))
+    }
+
+    async fn is_still_there(&self, state: &AssetState) -> Result<bool, Stop> {
+        match &state.table {
+            Some(table) => Ok(self.snapshot(table.position.ordinal.0).await?.is_some()),
+            None => Ok(self.ids().await?.is_empty()),
+        }
+    }
+
+    /// What it means that snapshot `next` is not there. A commit counts as expired only when
+    /// everything below the gap is gone as well, the known one too.
+    async fn missing(&self, state: &AssetState, next: u64) -> Result<Missing, Stop> {
+        let known = state.position().ordinal.0;
+        let ids = self.ids().await?;
+        let beyond = ids.iter().copied().find(|id| *id > next);
+        Ok(match (ids.first(), beyond) {
+            (None, _) if known > 0 => Missing::Rewritten("the table has no snapshots any more".to_owned()),
+            (None, _) => Missing::Nothing,
+            (Some(first), Some(_)) if *first > next => Missing::ExpiredBelow(*first),
+            (Some(_), Some(beyond)) => Missing::Hole { next: beyond },
+            (Some(_), None) => {
+                let newest = ids.last().copied().unwrap_or(0);
+                if newest < known {
+                    Missing::Rewritten(format!("the newest snapshot is {newest}, and {known} was recorded"))
+                } else {
+                    Missing::Nothing
+                }
+            }
+        })
+    }
+
+    /// The hole to record, or `None` once its grace is over.
+    fn hole(&self, state: &AssetState, ordinal: u64) -> Option<Hole> {
+        let first_seen = state.hole.as_ref().filter(|hole| hole.ordinal.0 == ordinal).map(|hole| hole.first_seen);
+        let over = first_seen.is_some_and(|since| self.now.duration_since(since) >= HOLE_GRACE);
+        (!over).then(|| Hole { ordinal: Ordinal(ordinal), first_seen: first_seen.unwrap_or(self.now) })
+    }
+
+    fn sighting(&self, state: &AssetState, evidence: String) -> RewriteHold {
+        RewriteHold {
+            evidence,
+            withdrawn: state.table.clone(),
+            storage_newest: None,
+            first_seen: self.now,
+            confirmed_at: None,
+        }
+    }
+
+    /// The ids of all snapshots, rising.
+    async fn ids(&self) -> Result<Vec<u64>, Stop> {
+        let prefix = self.location.object_key(&paimon::snapshot_prefix(self.branch));
+        let listed = self.storage.list(self.location.bucket(), &prefix, MAX_LISTED).await?;
+        let id = |key: &str| match paimon::classify(key)?.kind {
+            PaimonObjectKind::Snapshot(id) => Some(id),
+            _ => None,
+        };
+        let mut ids: Vec<u64> = listed.iter().filter_map(|row| id(&row.key)).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    async fn snapshot(&self, id: u64) -> Result<Option<Found>, Stop> {
+        let key = paimon::snapshot_key(self.branch, id);
+        let Some(object) = self.object(&key).await? else { return Ok(None) };
+        let snapshot = Snapshot::parse_named(&object.bytes, id).map_err(|error| damaged(&key, &error))?;
+        Ok(Some(Found { snapshot, etag: object.etag }))
+    }
+
+    async fn object(&self, relative: &str) -> Result<Option<Object>, Stop> {
+        let key = self.location.object_key(relative);
+        Ok(self.storage.get(self.location.bucket(), &key, paimon::MAX_FILE_BYTES).await?)
+    }
+
+    /// The schema's changelog producer. A schema file that is gone, refused or damaged leaves the
+    /// decision to the commit kind.
+    async fn schema(&self, id: i64) -> Result<SchemaDetail, Stop> {
+        let unread = SchemaDetail { schema_id: id, text: None };
+        let Ok(number) = u64::try_from(id) else { return Ok(unread) };
+        let object = match self.object(&paimon::schema_key(self.branch, number)).await {
+            Ok(Some(object)) => object,
+            Ok(None) | Err(Stop::Trouble(..)) => return Ok(unread),
+            Err(stop) => return Err(stop),
+        };
+        let producer = Schema::parse_named(&object.bytes, number).ok().and_then(|schema| schema.changelog_producer);
+        Ok(SchemaDetail { schema_id: id, text: producer.map(|producer| producer_name(producer).to_owned()) })
+    }
+}
+
+/// The changelog producers of the schemas that were met, each read once.
+struct Producers {
+    detail: Option<SchemaDetail>,
+    read: Vec<SchemaDetail>,
+}
+
+impl Producers {
+    async fn of(&mut self, reader: &Reader<'_>, schema_id: Option<i64>) -> Result<Option<ChangelogProducer>, Stop> {
+        let Some(id) = schema_id else { return Ok(None) };
+        let detail = match &self.detail {
+            Some(detail) if detail.schema_id == id => detail.clone(),
+            _ => {
+                let detail = reader.schema(id).await?;
+                self.read.push(detail.clone());
+                self.detail = Some(detail.clone());
+                detail
+            }
+        };
+        Ok(detail.text.as_deref().and_then(ChangelogProducer::from_option))
+    }
+}
+
+const fn producer_name(producer: ChangelogProducer) -> &'static str {
+    match producer {
+        ChangelogProducer::None => "none",
+        ChangelogProducer::Input => "input",
+        ChangelogProducer::Lookup => "lookup",
+        ChangelogProducer::FullCompaction => "full-compaction",
+    }
+}
+
+fn gap(first: u64, last: u64, cause: &str, at: Timestamp) -> Finding {
+    Finding::new(Evidence::Expired(Gap { first: Ordinal(first), last: Ordinal(last), at, cause: cause.to_owned() }))
+}
+
+fn damaged(key: &str, error: &lakebell_formats::FormatError) -> Stop {
+    Stop::Trouble(TroubleCode::Damaged, format!("{key}: {error}"))
+}
+
+fn describe(snapshot: &Snapshot) -> String {
+    format!(
+        "{} of schema {}",
+        snapshot.commit_kind,
+        snapshot.schema_id.map_or_else(|| "unknown".to_owned(), |id| id.to_string())
+    )
+}

@@ -1,0 +1,24 @@
+//! What the use cases need from the outside, one narrow trait for each need.
+
+pub mod items;
+pub mod queue;
+pub mod scheduler;
+pub mod storage;
+pub mod time;
+
+use std::sync::Arc;
+
+/// Every port that the use cases of ingestion and evaluation share.
+#[derive(Clone)]
+pub struct Ports {
+    /// Where state is kept.
+    pub items: Arc<dyn items::ItemStore>,
+    /// The tables' own files.
+    pub storage: Arc<dyn storage::TableStorage>,
+    /// Messages to other functions.
+    pub queue: Arc<dyn queue::Queue>,
+    /// The time.
+    pub clock: Arc<dyn time::Clock>,
+    /// Randomness.
+    pub random: Arc<dyn time::Random>,
+}

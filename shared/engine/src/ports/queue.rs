@@ -1,0 +1,45 @@
+//! Messages between the functions. Standard queues: a message may come twice, late or out of order.
+
+use async_trait::async_trait;
+use lakebell_domain::ids::{AssetId, TargetId, TraceId, TriggerKey};
+use serde::{Deserialize, Serialize};
+
+use crate::EngineError;
+
+/// A message of Lakebell to itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "lakebell")]
+pub enum Message {
+    /// To the dispatcher: carry this trigger on.
+    Dispatch {
+        /// The target, whose state is read with the trigger's.
+        target: TargetId,
+        /// The trigger.
+        trigger: TriggerKey,
+        /// The attempt that it is about. A message that names an older one starts nothing.
+        attempt: u32,
+        /// From the hint to the instance.
+        trace: TraceId,
+    },
+    /// To the watcher: evaluate these targets.
+    Evaluate {
+        /// The targets.
+        targets: Vec<TargetId>,
+        /// From the hint to the instance.
+        trace: TraceId,
+    },
+    /// To the watcher: look at this asset.
+    Observe {
+        /// The asset.
+        asset: AssetId,
+        /// From the hint to the instance.
+        trace: TraceId,
+    },
+}
+
+/// The queues.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Sends one message; it is durable once this returns.
+    async fn send(&self, message: &Message) -> Result<(), EngineError>;
+}

@@ -1,0 +1,182 @@
+//! The content of the items.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, WorkflowCode};
+use lakebell_domain::state::AssetState;
+use lakebell_domain::target::{Target, TargetSpec, WorkflowRef};
+use lakebell_domain::version::{Fingerprint, Ordinal};
+use serde::{Deserialize, Serialize};
+
+/// How many versions the ring holds.
+pub const RING: usize = 64;
+
+/// An asset's head: what it is, and its state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssetHead {
+    /// Its key.
+    pub key: AssetKey,
+    /// The project that owns it.
+    pub project: ProjectCode,
+    /// Where the table lives.
+    pub location: Location,
+    /// When it was registered.
+    pub registered_at: Timestamp,
+    /// Set once it is deregistered; the epoch lives on in the state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deregistered_at: Option<Timestamp>,
+    /// Its registers.
+    pub state: AssetState,
+}
+
+impl AssetHead {
+    /// The registers, unless the asset is deregistered.
+    pub fn live_state(&self) -> Option<&AssetState> {
+        self.deregistered_at.is_none().then_some(&self.state)
+    }
+}
+
+/// One version in the ring.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RingEntry {
+    /// Its ordinal.
+    #[serde(rename = "o")]
+    pub ordinal: Ordinal,
+    /// Its fingerprint.
+    #[serde(rename = "f")]
+    pub fingerprint: Fingerprint,
+    /// The entity tag of its commit file when it was read.
+    #[serde(rename = "e")]
+    pub etag: String,
+}
+
+/// The newest versions of the current epoch, newest last.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Ring {
+    /// At most [`RING`].
+    pub versions: VecDeque<RingEntry>,
+    /// The oldest version from which the fast path went on without looking at it again: a
+    /// rewrite could hide there until a scan has compared it.
+    pub unverified: Option<Ordinal>,
+}
+
+impl Ring {
+    /// Adds a version, dropping the oldest beyond the size.
+    pub fn push(&mut self, entry: RingEntry) {
+        self.versions.push_back(entry);
+        while self.versions.len() > RING {
+            self.versions.pop_front();
+        }
+    }
+
+    /// The version with this ordinal, where it is still held.
+    pub fn find(&self, ordinal: Ordinal) -> Option<&RingEntry> {
+        self.versions.iter().rev().find(|entry| entry.ordinal == ordinal)
+    }
+}
+
+/// The mark that a target depends on an asset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pointer {
+    /// The target.
+    pub target: TargetId,
+    /// Every asset of the target, so that one batch reads them all.
+    pub members: Vec<AssetId>,
+    /// The revision of the definition that put it.
+    pub definition_rev: u64,
+}
+
+/// A target's definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Definition {
+    /// As it was declared.
+    pub spec: TargetSpec,
+    /// Its assets resolved.
+    pub target: Target,
+    /// When it was declared or altered.
+    pub declared_at: Timestamp,
+    /// Set once it is undeclared; revision and generation go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undeclared_at: Option<Timestamp>,
+}
+
+/// An asset's place in the registry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RegisteredAsset {
+    /// Its id.
+    pub id: AssetId,
+    /// Its key.
+    pub key: AssetKey,
+    /// The project that owns it.
+    pub project: ProjectCode,
+    /// Where it lives.
+    pub location: Location,
+}
+
+/// A target's place in the registry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RegisteredTarget {
+    /// Its identity.
+    pub id: TargetId,
+    /// The workflow that it starts.
+    pub workflow: WorkflowRef,
+}
+
+impl RegisteredTarget {
+    /// Whether it starts the workflow with this code.
+    pub fn starts(&self, workflow: WorkflowCode) -> bool {
+        self.workflow == WorkflowRef::Code(workflow)
+    }
+}
+
+/// What a name or a location leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resolved {
+    /// The asset.
+    pub id: AssetId,
+}
+
+/// A registered prefix whose tables are found and registered by themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Warehouse {
+    /// The prefix: tables live at `<location>/<database>.db/<table>`.
+    pub location: Location,
+    /// The format of its tables.
+    pub format: Format,
+    /// The catalog that asset keys name; absent for two-part keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<String>,
+    /// The project that owns what is found.
+    #[serde(default = "no_project")]
+    pub project: ProjectCode,
+}
+
+const fn no_project() -> ProjectCode {
+    ProjectCode(0)
+}
+
+/// A table that was seen and is not registered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unregistered {
+    /// Where it lives.
+    pub location: String,
+    /// Its format.
+    pub format: Format,
+    /// When it was first seen.
+    pub first_seen: Timestamp,
+    /// What pointed at it.
+    pub object: String,
+    /// Why nothing came of it.
+    pub reason: String,
+}

@@ -1,0 +1,151 @@
+//! Warehouses and connections: few, rarely written, read through bounded caches.
+
+use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::ids::{ConnectionName, TraceId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::assets::{self, AssetSpec, MAX_DISCOVERED};
+use crate::layout;
+use crate::ports::Ports;
+use crate::ports::items::{Key, Write, Written};
+use crate::ports::scheduler::ConnectionSpec;
+use crate::records::Warehouse;
+use crate::store::{self, MAX_LOST_RACES};
+use crate::{EngineError, ErrorKind};
+
+const WAREHOUSES: &str = "WAREHOUSE";
+const CONNECTIONS: &str = "CONNECTION";
+/// Most databases that a declaration of a warehouse looks into.
+const MAX_DATABASES: usize = 200;
+
+/// What declaring a warehouse led to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Discovery {
+    /// Tables that were registered by this call.
+    pub registered: Vec<AssetKey>,
+    /// Tables that were registered before.
+    pub known: usize,
+    /// Tables that could not be registered, and why.
+    pub refused: Vec<(String, String)>,
+}
+
+/// Declares a warehouse and registers the tables that are there; later ones are registered when
+/// their first commit is notified.
+pub async fn put_warehouse(ports: &Ports, warehouse: &Warehouse, trace: &TraceId) -> Result<Discovery, EngineError> {
+    if warehouse.format != Format::Paimon {
+        let hint = "declare a paimon warehouse";
+        return Err(lakebell_domain::Invalid::new(
+            "format",
+            format!("{} tables cannot be read in this version", warehouse.format),
+            hint,
+        )
+        .into());
+    }
+    put(ports, layout::setting(WAREHOUSES, &warehouse.location.to_string()), warehouse).await?;
+    let mut discovery = Discovery { registered: Vec::new(), known: 0, refused: Vec::new() };
+    let bucket = warehouse.location.bucket();
+    let root = format!("{}/", warehouse.location.prefix());
+    for folder in ports.storage.folders(bucket, &root, MAX_DATABASES).await? {
+        if folder.strip_suffix(".db").is_none() {
+            continue;
+        }
+        for table in ports.storage.folders(bucket, &format!("{root}{folder}/"), MAX_DISCOVERED).await? {
+            let location = Location::new(bucket, &format!("{root}{folder}/{table}"))?;
+            let Some(spec) = spec_of(warehouse, &location) else { continue };
+            match assets::register(ports, warehouse.project, &spec, trace).await {
+                Ok(registration) if registration.is_new => discovery.registered.push(spec.key),
+                Ok(_) => discovery.known += 1,
+                Err(error) if error.retryable() => return Err(error),
+                Err(error) => discovery.refused.push((location.to_string(), error.message().to_owned())),
+            }
+        }
+    }
+    Ok(discovery)
+}
+
+/// The asset that a table below a warehouse is: `<warehouse>/<database>.db/<table>`.
+pub fn spec_of(warehouse: &Warehouse, location: &Location) -> Option<AssetSpec> {
+    if warehouse.location.bucket() != location.bucket() {
+        return None;
+    }
+    let rest = location.prefix().strip_prefix(warehouse.location.prefix())?.strip_prefix('/')?;
+    let (database, table) = rest.split_once('/')?;
+    let database = database.strip_suffix(".db")?;
+    if table.contains('/') {
+        return None;
+    }
+    let key = AssetKey::new(warehouse.format, warehouse.catalog.as_deref(), database, table, None).ok()?;
+    Some(AssetSpec { key, location: location.clone() })
+}
+
+/// Every warehouse.
+pub async fn warehouses(ports: &Ports) -> Result<Vec<Warehouse>, EngineError> {
+    list(ports, WAREHOUSES).await
+}
+
+/// Forgets a warehouse; the assets that it brought stay.
+pub async fn delete_warehouse(ports: &Ports, location: &Location) -> Result<(), EngineError> {
+    delete(ports, layout::setting(WAREHOUSES, &location.to_string())).await
+}
+
+/// Declares or alters a connection.
+///
+/// Errors: `Invalid` for a URL that is none.
+pub async fn put_connection(ports: &Ports, spec: &ConnectionSpec) -> Result<(), EngineError> {
+    let is_http = spec.url.starts_with("http://") || spec.url.starts_with("https://");
+    if !is_http || spec.url.len() > 2_000 || spec.url.contains(char::is_whitespace) || spec.url.contains('@') {
+        return Err(lakebell_domain::Invalid::new(
+            "url",
+            "it is no http or https URL without user and spaces",
+            "write the base URL with its path, as in https://scheduler.internal:12345/dolphinscheduler",
+        )
+        .into());
+    }
+    // Found by name through its own item, and listed through the settings.
+    put(ports, layout::connection(&spec.name), spec).await?;
+    put(ports, layout::setting(CONNECTIONS, spec.name.as_str()), spec).await
+}
+
+/// Every connection.
+pub async fn connections(ports: &Ports) -> Result<Vec<ConnectionSpec>, EngineError> {
+    list(ports, CONNECTIONS).await
+}
+
+/// Forgets a connection.
+pub async fn delete_connection(ports: &Ports, name: &ConnectionName) -> Result<(), EngineError> {
+    delete(ports, layout::connection(name)).await?;
+    delete(ports, layout::setting(CONNECTIONS, name.as_str())).await
+}
+
+async fn put<T: Serialize>(ports: &Ports, key: Key, value: &T) -> Result<(), EngineError> {
+    for _ in 0..MAX_LOST_RACES {
+        let draft = store::draft(key.clone(), value)?;
+        let action = match ports.items.get(std::slice::from_ref(&key)).await?.first() {
+            Some(item) if item.doc == draft.doc => return Ok(()),
+            Some(item) => Write::Replace(draft, item.rev),
+            None => Write::Create(draft),
+        };
+        if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
+            return Ok(());
+        }
+    }
+    Err(store::lost_too_often("put setting"))
+}
+
+async fn list<T: DeserializeOwned>(ports: &Ports, kind: &str) -> Result<Vec<T>, EngineError> {
+    let items = store::all_of(&*ports.items, &layout::settings(kind)).await?;
+    items.iter().map(|item| store::decode(item).map(|stored| stored.value)).collect()
+}
+
+async fn delete(ports: &Ports, key: Key) -> Result<(), EngineError> {
+    for _ in 0..MAX_LOST_RACES {
+        let Some(item) = ports.items.get(std::slice::from_ref(&key)).await?.into_iter().next() else { return Ok(()) };
+        let action = Write::Remove(key.clone(), item.rev);
+        if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
+            return Ok(());
+        }
+    }
+    Err(EngineError::new(ErrorKind::Contention, "delete setting: somebody else wrote first too often"))
+}
