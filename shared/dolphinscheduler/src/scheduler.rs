@@ -1,0 +1,216 @@
+//! The engine's scheduler port over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TriggerKey, WorkflowCode};
+use lakebell_engine::ports::scheduler::{
+    CheckOutcome, Connections, InstanceState, Preflight, Refusal, Scheduler, StartOutcome, StartRequest, VersionLine,
+    WorkflowRef,
+};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::bounded::Bounded;
+use crate::classify;
+use crate::client::{BuildError, Client, Options};
+use crate::envelope::Answer;
+use crate::list::unexpected;
+use crate::preflight::PreflightKey;
+use crate::session::{NoSession, Session, data_of};
+use crate::spelling::Spelling;
+use crate::start;
+
+/// How many workflows, and how many schedulers, are remembered.
+const REMEMBERED: usize = 1000;
+/// The longest time before the call itself: reading connection and token, finding the version.
+const PREPARATION: Duration = Duration::from_secs(5);
+/// The longest time after it: reading a replaced token, finding the version anew.
+const AFTERMATH: Duration = Duration::from_secs(5);
+
+/// Every declared DolphinScheduler, over HTTP.
+///
+/// Remembers for a bounded time what it was told: a workflow's release state for 60 s when it can
+/// be started and 10 s otherwise, a scheduler's version line for 10 minutes or until it answers
+/// like another.
+pub struct DolphinScheduler {
+    pub(crate) connections: Arc<dyn Connections>,
+    pub(crate) client: Client,
+    pub(crate) preflights: Bounded<PreflightKey, Preflight>,
+    pub(crate) alert_groups: Bounded<(ConnectionName, ProjectCode, WorkflowCode), Option<i64>>,
+    pub(crate) lines: Bounded<String, VersionLine>,
+}
+
+impl DolphinScheduler {
+    /// A client that takes connections and tokens from there. Fails where the certificate authority
+    /// in the options is not usable or TLS cannot be set up.
+    pub fn new(connections: Arc<dyn Connections>, options: &Options) -> Result<Self, BuildError> {
+        Ok(Self {
+            connections,
+            client: Client::new(options)?,
+            preflights: Bounded::new(REMEMBERED),
+            alert_groups: Bounded::new(REMEMBERED),
+            lines: Bounded::new(REMEMBERED),
+        })
+    }
+
+    /// Everything before the start call itself. Nothing has been sent when this fails.
+    async fn prepare(
+        &self,
+        connection: &ConnectionName,
+        request: &StartRequest,
+    ) -> Result<(Session<'_>, Spelling, Option<i64>), StartOutcome> {
+        let mut session = Session::open(self, connection).await.map_err(|none| match none {
+            NoSession::Undeclared(refusal) => StartOutcome::Permanent(refusal),
+            NoSession::Unavailable(refusal) => StartOutcome::Retryable(refusal),
+        })?;
+        let spelling = self.spelling(&mut session, request.project).await.map_err(not_sent)?;
+        let mut alert_group = None;
+        if spelling.overwrites_alert_group() {
+            let key = (connection.clone(), request.project, request.workflow);
+            if self.alert_groups.get(&key).is_none() {
+                // The preflight finds it; what it says otherwise, the start's own answer says too.
+                self.look_anew(&mut session, request).await;
+            }
+            alert_group = self.alert_groups.get(&key).flatten();
+        }
+        Ok((session, spelling, alert_group))
+    }
+
+    /// What is left to do once the start has been answered; it never sends it again.
+    async fn follow_up(
+        &self,
+        session: &mut Session<'_>,
+        spelling: &Spelling,
+        request: &StartRequest,
+        answer: &Answer,
+    ) -> StartOutcome {
+        let outcome = classify::start_outcome(answer);
+        match outcome {
+            // A 401 came before any handler. With another token the next attempt may pass.
+            StartOutcome::ConnectionRefused(refusal) => match timeout(AFTERMATH, session.renew()).await {
+                Ok(true) => StartOutcome::Retryable(refusal),
+                Ok(false) | Err(_) => StartOutcome::ConnectionRefused(refusal),
+            },
+            // The path is not there. If the scheduler speaks another version now, the next attempt
+            // takes its path; if not, somebody has to look at the connection.
+            StartOutcome::Permanent(refusal) if answer.is_unknown_path() && Self::is_detected(session) => {
+                self.forget_line(session);
+                match timeout(AFTERMATH, self.detect(session, request.project)).await {
+                    Ok(Ok(now)) if now.line == spelling.line => StartOutcome::Permanent(refusal),
+                    Ok(Ok(_) | Err(_)) | Err(_) => StartOutcome::Retryable(refusal),
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// What was remembered of the workflow was wrong.
+    fn forget_preflights(&self, connection: &ConnectionName, project: ProjectCode) {
+        self.preflights.forget(|(name, of, _)| name == connection && *of == project);
+    }
+}
+
+/// A refusal before anything was sent.
+fn not_sent(refusal: Refusal) -> StartOutcome {
+    if refusal.code == "HTTP_401" { StartOutcome::ConnectionRefused(refusal) } else { StartOutcome::Retryable(refusal) }
+}
+
+#[async_trait]
+impl Scheduler for DolphinScheduler {
+    async fn preflight(&self, connection: &ConnectionName, project: ProjectCode, workflow: &WorkflowRef) -> Preflight {
+        self.look(connection, project, workflow).await
+    }
+
+    async fn start(&self, connection: &ConnectionName, request: &StartRequest) -> StartOutcome {
+        let Ok(prepared) = timeout(PREPARATION, self.prepare(connection, request)).await else {
+            let detail = "preparing the start took too long; nothing was sent".to_owned();
+            return StartOutcome::Retryable(Refusal { code: "TRANSPORT_ERROR".to_owned(), detail });
+        };
+        let (mut session, spelling, alert_group) = match prepared {
+            Ok(prepared) => prepared,
+            Err(outcome) => return outcome,
+        };
+        let form = start::form(&spelling, request, alert_group);
+        let answer = session.post(&spelling.start(request.project), &form).await;
+        let outcome = self.follow_up(&mut session, &spelling, request, &answer).await;
+        if matches!(outcome, StartOutcome::Offline(_) | StartOutcome::Permanent(_)) {
+            self.forget_preflights(connection, request.project);
+        }
+        tracing::info!(
+            %connection,
+            trigger = %request.trigger,
+            workflow = %request.workflow,
+            line = ?spelling.line,
+            code = %answer.code_text(),
+            "the scheduler answered a start"
+        );
+        outcome
+    }
+
+    async fn check(
+        &self,
+        connection: &ConnectionName,
+        project: ProjectCode,
+        workflow: WorkflowCode,
+        trigger: &TriggerKey,
+        since: Timestamp,
+    ) -> CheckOutcome {
+        self.round(connection, project, workflow, trigger, since).await
+    }
+
+    async fn instance_state(
+        &self,
+        connection: &ConnectionName,
+        project: ProjectCode,
+        instance: InstanceId,
+    ) -> Result<Option<InstanceState>, Refusal> {
+        let mut session = Session::open(self, connection).await.map_err(NoSession::into_refusal)?;
+        let spelling = self.spelling(&mut session, project).await?;
+        let answer = session.get(&spelling.instance(project, instance), &[]).await;
+        if answer.is_unknown_path() {
+            self.forget_line(&session);
+        }
+        match data_of(answer) {
+            Ok(row) => row
+                .get("state")
+                .and_then(Value::as_str)
+                .map(|state| Some(state_of(state)))
+                .ok_or_else(|| unexpected("the instance came without a state")),
+            Err(refusal) if refusal.code == "50001" => Ok(None),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    fn start_timeout(&self) -> Duration {
+        PREPARATION + self.client.start_timeout + AFTERMATH
+    }
+}
+
+/// The state behind a name of `WorkflowExecutionStatus.java`. Names that are not known have not
+/// ended.
+fn state_of(name: &str) -> InstanceState {
+    match name {
+        "SUCCESS" => InstanceState::Success,
+        "FAILURE" => InstanceState::Failure,
+        "STOP" | "BLOCK" => InstanceState::Stopped,
+        "PAUSE" | "READY_PAUSE" => InstanceState::Suspended,
+        _ => InstanceState::Running,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_state_has_not_ended() {
+        for name in ["SUBMITTED_SUCCESS", "RUNNING_EXECUTION", "READY_STOP", "SERIAL_WAIT", "FAILOVER", "NEW_ONE", ""] {
+            assert_eq!(state_of(name), InstanceState::Running, "{name}");
+        }
+        assert_eq!(state_of("STOP"), InstanceState::Stopped);
+        assert_eq!(state_of("PAUSE"), InstanceState::Suspended);
+    }
+}

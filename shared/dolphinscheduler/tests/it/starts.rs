@@ -1,0 +1,125 @@
+//! Starts that are accepted, in each release's spelling.
+
+use lakebell_domain::ids::InstanceId;
+use lakebell_engine::ports::scheduler::{InstanceState, Scheduler, StartOutcome, VersionLine};
+use lakebell_scheduler_standin::{Config, Delay, Profile, Standin};
+
+use crate::support::{Bench, PROJECT, TOKEN, answers_ids, name};
+
+#[tokio::test]
+async fn a_start_reaches_every_release_with_its_parameters() {
+    for profile in Profile::RELEASES {
+        let bench = Bench::new(profile).await;
+        let outcome = bench.start("aa01").await;
+        let instances = bench.instances_of("aa01");
+        assert_eq!(instances.len(), 1, "{profile}");
+        let named = answers_ids(profile).then(|| instances[0]);
+        assert_eq!(outcome, StartOutcome::Started { instance: named }, "{profile}");
+        let seen = bench.standin.look(|world| world.instances_with("lakebell_orders_to", "17").len());
+        assert_eq!(seen, 1, "{profile}");
+    }
+}
+
+#[tokio::test]
+async fn a_declared_version_needs_no_asking() {
+    let lines = [
+        (Profile::V3_1, VersionLine::V3_1),
+        (Profile::V3_2, VersionLine::V3_2),
+        (Profile::V3_3, VersionLine::V3_3),
+        (Profile::V3_4, VersionLine::V3_3),
+    ];
+    for (profile, line) in lines {
+        let bench = Bench::with(profile, line).await;
+        assert!(matches!(bench.start("aa02").await, StartOutcome::Started { .. }), "{profile}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrongly_declared_version_is_permanent_and_starts_nothing() {
+    for (profile, line) in [(Profile::V3_2, VersionLine::V3_3), (Profile::V3_4, VersionLine::V3_1)] {
+        let bench = Bench::with(profile, line).await;
+        let StartOutcome::Permanent(refusal) = bench.start("aa03").await else { panic!("{profile}") };
+        assert_eq!(refusal.code, "HTTP_405");
+        assert!(refusal.detail.contains("version"), "{}", refusal.detail);
+        assert_eq!(bench.start_calls(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_start_can_begin_at_one_task() {
+    for profile in Profile::RELEASES {
+        let bench = Bench::new(profile).await;
+        let task = bench.standin.look(|world| world.definitions[&bench.workflow.0].tasks[0]);
+        assert!(matches!(bench.start_at("aa04", task).await, StartOutcome::Started { .. }), "{profile}");
+        bench.standin.look(|world| {
+            let fields = &world.starts[0].fields;
+            assert_eq!(fields["startNodeList"], task.to_string());
+            assert_eq!(fields["taskDependType"], "TASK_POST");
+            assert_eq!(fields["scheduleTime"], "");
+        });
+    }
+    let bench = Bench::new(Profile::V3_2).await;
+    let StartOutcome::Permanent(refusal) = bench.start_at("aa05", 5).await else { panic!("a task that is not there") };
+    assert_eq!(refusal.code, "10207");
+}
+
+#[tokio::test]
+async fn a_start_does_not_take_the_alert_group_from_the_definition() {
+    for profile in [Profile::V3_1, Profile::V3_2] {
+        let bench = Bench::new(profile).await;
+        let code = bench.workflow.0;
+        bench.standin.change(|world| world.definitions.get_mut(&code).unwrap().warning_group = Some(42));
+        assert!(matches!(bench.start("aa06").await, StartOutcome::Started { .. }));
+        let left = bench.standin.look(|world| world.definitions[&code].warning_group);
+        assert_eq!(left, Some(42), "{profile}");
+    }
+}
+
+#[tokio::test]
+async fn an_upgraded_scheduler_is_noticed_and_nothing_is_started_twice() {
+    let bench = Bench::new(Profile::V3_2).await;
+    assert!(matches!(bench.start("aa07").await, StartOutcome::Started { .. }));
+    let Bench { standin, client, workflow, .. } = bench;
+    let port: u16 = standin.base_url().split([':', '/']).nth(4).unwrap().parse().unwrap();
+    standin.stop();
+    let upgraded = loop {
+        let config = Config { port, ..Config::new(Profile::V3_3, TOKEN) };
+        match Standin::start(config).await {
+            Ok(upgraded) => break upgraded,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    let code = upgraded.define(PROJECT.0, "dwd_trade");
+    assert_eq!(code, workflow.0);
+    let request = Bench::new(Profile::V3_3).await.request("aa08");
+    let request = lakebell_engine::ports::scheduler::StartRequest { workflow, ..request };
+    assert!(matches!(client.start(&name(), &request).await, StartOutcome::Retryable(_)));
+    assert_eq!(upgraded.look(|world| world.start_calls), 0);
+    assert!(matches!(client.start(&name(), &request).await, StartOutcome::Started { instance: Some(_) }));
+}
+
+#[tokio::test]
+async fn the_state_of_an_instance_is_read_in_every_release() {
+    for profile in Profile::RELEASES {
+        let bench = Bench::new(profile).await;
+        bench.standin.change(|world| world.settings.finish = Delay::MANUAL);
+        bench.start("aa09").await;
+        let id = bench.instances_of("aa09")[0];
+        for (state, seen) in [
+            ("RUNNING_EXECUTION", InstanceState::Running),
+            ("A_STATE_OF_TOMORROW", InstanceState::Running),
+            ("PAUSE", InstanceState::Suspended),
+            ("FAILURE", InstanceState::Failure),
+            ("STOP", InstanceState::Stopped),
+            ("SUCCESS", InstanceState::Success),
+            // Back to running under the same id: a rerun.
+            ("RUNNING_EXECUTION", InstanceState::Running),
+        ] {
+            bench.standin.change(|world| world.instances.get_mut(&id.0).unwrap().state = state.to_owned());
+            let read = bench.client.instance_state(&name(), PROJECT, id).await;
+            assert_eq!(read, Ok(Some(seen)), "{profile} {state}");
+        }
+        let unknown = bench.client.instance_state(&name(), PROJECT, InstanceId(999_999)).await;
+        assert_eq!(unknown, Ok(None), "{profile}");
+    }
+}
