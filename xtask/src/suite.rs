@@ -1,8 +1,9 @@
 //! `cargo xtask test`: everything that CI checks, in the order in which failures are cheapest to find.
 
 use std::process::Command;
+use std::thread;
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::licenses;
 use crate::local::{self, Route, Scheduler, UpOptions};
 use crate::process;
@@ -13,16 +14,28 @@ use crate::workspace::Workspace;
 /// The end-to-end tests.
 const END_TO_END: &str = "lakebell-tests";
 
+/// The Python environments: of the emulator, and of the linter.
+#[derive(Debug)]
+struct Environments {
+    aws: Venv,
+    sam: Venv,
+}
+
 /// Run it all; the first failure ends it, with nothing left running.
 pub(crate) fn run(workspace: &Workspace, progress: &Progress, quick: bool) -> Outcome {
     let cargo = |arguments: &[&str]| process::run(workspace.cargo().args(arguments));
     progress.step("formatting", || cargo(&["fmt", "--all", "--check"]))?;
     progress.step("licences", || licenses::check(workspace, progress))?;
-    progress.step("clippy", || {
-        cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings"])
+    // Installing packages mostly waits, so it goes beside compiling.
+    let environments = thread::scope(|scope| {
+        let environments = scope.spawn(|| environments(workspace, progress));
+        progress.step("clippy", || {
+            cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings"])
+        })?;
+        progress.step("unit tests", || cargo(&["test", "--locked", "--workspace", "--exclude", END_TO_END]))?;
+        environments.join().map_err(|_| Failure::new("the thread that makes the Python environments died"))?
     })?;
-    progress.step("unit tests", || cargo(&["test", "--locked", "--workspace", "--exclude", END_TO_END]))?;
-    template(workspace, progress)?;
+    template(workspace, progress, &environments)?;
     if !quick {
         end_to_end(workspace, progress)?;
     }
@@ -30,15 +43,22 @@ pub(crate) fn run(workspace: &Workspace, progress: &Progress, quick: bool) -> Ou
     Ok(())
 }
 
+fn environments(workspace: &Workspace, progress: &Progress) -> Outcome<Environments> {
+    progress.step("Python environments", || {
+        Ok(Environments {
+            aws: Venv::ensure(workspace, "venv", "localstack/requirements.txt")?,
+            sam: Venv::ensure(workspace, "venv-sam", "localstack/requirements-sam.txt")?,
+        })
+    })
+}
+
 /// The lint of the SAM template, and the rules that a lint does not know.
-fn template(workspace: &Workspace, progress: &Progress) -> Outcome {
+fn template(workspace: &Workspace, progress: &Progress, environments: &Environments) -> Outcome {
     progress.step("template rules", || {
-        let venv = Venv::ensure(workspace, "venv", "localstack/requirements.txt")?;
-        process::run(&mut venv.script(&workspace.path("infra/test_template.py")))
+        process::run(&mut environments.aws.script(&workspace.path("infra/test_template.py")))
     })?;
     progress.step("sam validate --lint", || {
-        let venv = Venv::ensure(workspace, "venv-sam", "localstack/requirements-sam.txt")?;
-        let mut sam = Command::new(venv.program("sam"));
+        let mut sam = Command::new(environments.sam.program("sam"));
         sam.args(["validate", "--lint", "--region", "us-east-1", "--template"]);
         sam.arg(workspace.path("infra/template.yaml")).env("SAM_CLI_TELEMETRY", "0");
         process::run(&mut sam)
