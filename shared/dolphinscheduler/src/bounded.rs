@@ -57,10 +57,10 @@ mod tests {
     async fn entries_age_and_the_size_is_limited() {
         let cache = Bounded::new(2);
         cache.put("a", 1, Duration::from_secs(10));
-        cache.put("b", 2, Duration::from_secs(60));
-        cache.put("c", 3, Duration::from_secs(60));
+        cache.put("b", 2, Duration::from_mins(1));
+        cache.put("c", 3, Duration::from_mins(1));
         assert_eq!((cache.get(&"a"), cache.get(&"b"), cache.get(&"c")), (None, Some(2), Some(3)));
-        tokio::time::advance(Duration::from_secs(60)).await;
+        tokio::time::advance(Duration::from_mins(1)).await;
         assert_eq!(cache.get(&"b"), None);
         cache.put("d", 4, Duration::from_secs(1));
         cache.forget(|key| *key == "d");

@@ -172,6 +172,15 @@ mod tests {
     }
 
     #[test]
+    fn a_private_authority_is_taken_from_pem_text() {
+        let pem = include_str!("../tests/data/authority.pem");
+        for text in [pem.to_owned(), pem.repeat(2)] {
+            let options = Options { ca_pem: Some(text), ..Options::default() };
+            assert!(Client::new(&options).is_ok());
+        }
+    }
+
+    #[test]
     fn an_unusable_authority_is_refused() {
         for pem in ["", "not PEM", "-----BEGIN CERTIFICATE-----\n????\n-----END CERTIFICATE-----"] {
             let options = Options { ca_pem: Some(pem.to_owned()), ..Options::default() };

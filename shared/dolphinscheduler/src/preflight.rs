@@ -5,10 +5,11 @@ use std::time::Duration;
 use lakebell_domain::ids::{ConnectionName, ProjectCode, WorkflowCode};
 use lakebell_engine::ports::scheduler::{Preflight, Refusal, StartRequest, WorkflowRef};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::classify::{self, Class};
 use crate::envelope::Answer;
-use crate::scheduler::DolphinScheduler;
+use crate::scheduler::{DolphinScheduler, PREPARATION};
 use crate::session::{NoSession, Session};
 use crate::spelling::Spelling;
 
@@ -31,11 +32,17 @@ impl DolphinScheduler {
         if let Some(known) = self.preflights.get(&key) {
             return known;
         }
-        let found = match Session::open(self, connection).await {
-            Ok(mut session) => self.ask(&mut session, project, workflow).await,
-            Err(NoSession::Undeclared(refusal)) => Preflight::Missing { detail: refusal.detail },
-            Err(NoSession::Unavailable(refusal)) => Preflight::Unavailable(refusal),
+        let asking = async {
+            match Session::open(self, connection).await {
+                Ok(mut session) => self.ask(&mut session, project, workflow).await,
+                Err(NoSession::Undeclared(refusal)) => Preflight::Missing { detail: refusal.detail },
+                Err(NoSession::Unavailable(refusal)) => Preflight::Unavailable(refusal),
+            }
         };
+        let found = timeout(PREPARATION, asking).await.unwrap_or_else(|_| {
+            let detail = format!("no answer within {} s", PREPARATION.as_secs());
+            Preflight::Unavailable(Refusal { code: "TRANSPORT_ERROR".to_owned(), detail })
+        });
         match found {
             Preflight::Startable { .. } => self.preflights.put(key, found.clone(), STARTABLE),
             Preflight::Offline { .. } | Preflight::Missing { .. } => {

@@ -25,8 +25,9 @@ use crate::start;
 
 /// How many workflows, and how many schedulers, are remembered.
 const REMEMBERED: usize = 1000;
-/// The longest time before the call itself: reading connection and token, finding the version.
-const PREPARATION: Duration = Duration::from_secs(5);
+/// The longest time for a preflight, and before the start call itself: reading connection and token,
+/// finding the version.
+pub(crate) const PREPARATION: Duration = Duration::from_secs(5);
 /// The longest time after it: reading a replaced token, finding the version anew.
 const AFTERMATH: Duration = Duration::from_secs(5);
 

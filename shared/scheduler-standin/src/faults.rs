@@ -22,6 +22,9 @@ pub enum FaultKind {
     TimeoutBeforeAccept,
     /// An answer with the fault's own `code` and `msg`, without effect.
     Answer,
+    /// Masters consume every waiting command just before this call is answered: the move from
+    /// command to instance happens between two reads.
+    ConsumeFirst,
     /// `data` is null: of a start that took effect, or of a read.
     NullData,
     /// HTTP 401 with an empty body.

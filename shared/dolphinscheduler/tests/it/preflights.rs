@@ -57,7 +57,7 @@ async fn answers_are_remembered_for_a_bounded_time() {
     bench.set_online(false);
     assert_eq!(bench.preflight().await, startable);
     tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(60)).await;
+    tokio::time::advance(Duration::from_mins(1)).await;
     tokio::time::resume();
     assert!(matches!(bench.preflight().await, Preflight::Offline { .. }));
     bench.set_online(true);

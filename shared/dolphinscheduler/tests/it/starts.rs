@@ -2,9 +2,11 @@
 
 use lakebell_domain::ids::InstanceId;
 use lakebell_engine::ports::scheduler::{InstanceState, Scheduler, StartOutcome, VersionLine};
-use lakebell_scheduler_standin::{Config, Delay, Profile, Standin};
+use lakebell_scheduler_standin::{Delay, Profile};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
-use crate::support::{Bench, PROJECT, TOKEN, answers_ids, name};
+use crate::support::{Bench, PROJECT, answers_ids, client, name};
 
 #[tokio::test]
 async fn a_start_reaches_every_release_with_its_parameters() {
@@ -75,27 +77,35 @@ async fn a_start_does_not_take_the_alert_group_from_the_definition() {
     }
 }
 
+/// Passes connections on to where `to` says at the time; its own base URL.
+async fn relay(to: watch::Receiver<String>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let address = to.borrow().clone();
+            let mut far = TcpStream::connect(address).await.unwrap();
+            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+        }
+    });
+    format!("http://{address}/dolphinscheduler")
+}
+
 #[tokio::test]
 async fn an_upgraded_scheduler_is_noticed_and_nothing_is_started_twice() {
-    let bench = Bench::new(Profile::V3_2).await;
-    assert!(matches!(bench.start("aa07").await, StartOutcome::Started { .. }));
-    let Bench { standin, client, workflow, .. } = bench;
-    let port: u16 = standin.base_url().split([':', '/']).nth(4).unwrap().parse().unwrap();
-    standin.stop();
-    let upgraded = loop {
-        let config = Config { port, ..Config::new(Profile::V3_3, TOKEN) };
-        match Standin::start(config).await {
-            Ok(upgraded) => break upgraded,
-            Err(_) => tokio::task::yield_now().await,
-        }
-    };
-    let code = upgraded.define(PROJECT.0, "dwd_trade");
-    assert_eq!(code, workflow.0);
-    let request = Bench::new(Profile::V3_3).await.request("aa08");
-    let request = lakebell_engine::ports::scheduler::StartRequest { workflow, ..request };
+    let old = Bench::new(Profile::V3_2).await;
+    let new = Bench::new(Profile::V3_3).await;
+    assert_eq!(old.workflow, new.workflow);
+    let address = |bench: &Bench| bench.standin.base_url().split('/').nth(2).unwrap().to_owned();
+    let (switch, to) = watch::channel(address(&old));
+    let (_, client) = client(&relay(to).await, VersionLine::Auto);
+    let request = old.request("aa07");
+    assert!(matches!(client.start(&name(), &request).await, StartOutcome::Started { instance: None }));
+    switch.send(address(&new)).unwrap();
     assert!(matches!(client.start(&name(), &request).await, StartOutcome::Retryable(_)));
-    assert_eq!(upgraded.look(|world| world.start_calls), 0);
+    assert_eq!(new.start_calls(), 0);
     assert!(matches!(client.start(&name(), &request).await, StartOutcome::Started { instance: Some(_) }));
+    assert_eq!((old.start_calls(), new.start_calls()), (1, 1));
 }
 
 #[tokio::test]

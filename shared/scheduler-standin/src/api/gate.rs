@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::envelope::{self, Refused};
 use super::page;
+use crate::control::consume_all;
 use crate::faults::{Fault, FaultKind, Operation, strike};
 use crate::shared::App;
 
@@ -34,6 +35,9 @@ pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -
     }
     if let Some(fault) = before.first() {
         return instead(fault).await;
+    }
+    if !take(&app, operation, |kind| kind == FaultKind::ConsumeFirst).is_empty() {
+        consume_all(&app);
     }
     if !is_start && !take(&app, operation, |kind| kind == FaultKind::NullData).is_empty() {
         return envelope::ok(&Value::Null);
