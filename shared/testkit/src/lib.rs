@@ -10,14 +10,19 @@
 pub mod contract;
 mod items;
 mod queue;
+pub mod rules;
+mod scheduler;
 mod storage;
+pub mod table;
 mod tap;
 mod time;
 mod world;
 
 pub use items::MemoryItems;
 pub use queue::MemoryQueue;
+pub use scheduler::{Instance, MemoryScheduler, StartFault};
 pub use storage::MemoryStorage;
+pub use table::PaimonTable;
 pub use tap::{Call, Fault, Op, Tap, Tapped};
 pub use time::{SeededRandom, SimClock};
 pub use world::World;

@@ -45,6 +45,16 @@ impl MemoryStorage {
         lock(&self.state).buckets.entry(bucket.to_owned()).or_default().insert(key.to_owned(), bytes.into());
     }
 
+    /// The content of an object.
+    pub fn get_now(&self, bucket: &str, key: &str) -> Option<Vec<u8>> {
+        lock(&self.state).buckets.get(bucket)?.get(key).cloned()
+    }
+
+    /// The entity tag of an object, as a notification would name it.
+    pub fn etag(&self, bucket: &str, key: &str) -> Option<String> {
+        self.get_now(bucket, key).map(|bytes| Self::etag_of(&bytes))
+    }
+
     /// Removes an object and says whether there was one.
     pub fn remove(&self, bucket: &str, key: &str) -> bool {
         lock(&self.state).buckets.get_mut(bucket).is_some_and(|objects| objects.remove(key).is_some())

@@ -1,0 +1,31 @@
+//! The ports of the engine on AWS: items on DynamoDB, tables' files on S3, messages on SQS,
+//! tokens in Secrets Manager; and what a function needs beside them: settings, logs and metrics.
+//!
+//! A function builds one [`AwsPorts`] in its init phase, calls [`AwsPorts::warm`], and passes the
+//! ports on. Nothing here decides anything about tables or triggers.
+//!
+//! What is cached, and for how long at most: a connection's specification 60 s
+//! ([`connections::SPEC_AGE`]), a secret 300 s ([`secrets::SECRET_AGE`]). Items are never cached.
+
+mod cache;
+pub mod config;
+pub mod connections;
+mod context;
+mod failure;
+pub mod items;
+pub mod logging;
+pub mod metrics;
+pub mod queue;
+mod random;
+pub mod secrets;
+pub mod storage;
+
+pub use config::Settings;
+pub use connections::AwsConnections;
+pub use context::AwsPorts;
+pub use items::DynamoItems;
+pub use metrics::{Measure, Metrics};
+pub use queue::SqsQueue;
+pub use random::SystemRandom;
+pub use secrets::Secrets;
+pub use storage::S3Storage;
