@@ -164,7 +164,7 @@ impl Dispatcher {
         deadline: Timestamp,
     ) -> Result<Option<Dispatched>, EngineError> {
         let now = self.ports.clock.now();
-        let call = SignedDuration::try_from(self.scheduler.start_timeout()).unwrap_or(LONGEST_PAUSE);
+        let call = self.call_time();
         if loaded.cursor.value.paused.is_some() {
             let due_at = now + LONGEST_PAUSE;
             return Ok(Some(Dispatched::Later { trigger: Box::new(loaded.trigger.value), due_at }));
@@ -184,12 +184,16 @@ impl Dispatcher {
             return Ok(None);
         }
         let loaded = Loaded { trigger: Stored { rev: loaded.trigger.rev + 1, value: leased }, ..loaded };
-        let arrow = self.start(&loaded.trigger.value).await;
+        let arrow = self.start(&loaded.trigger.value, deadline).await;
         self.follow(order, loaded, &arrow).await
     }
 
+    fn call_time(&self) -> SignedDuration {
+        SignedDuration::try_from(self.scheduler.start_timeout()).unwrap_or(LONGEST_PAUSE)
+    }
+
     /// Asks whether the workflow can be started, starts it, and says which arrow that means.
-    async fn start(&self, trigger: &Trigger) -> Arrow {
+    async fn start(&self, trigger: &Trigger, deadline: Timestamp) -> Arrow {
         let now = self.ports.clock.now();
         let project = trigger.target.project;
         let workflow = match self.scheduler.preflight(&trigger.connection, project, &trigger.workflow).await {
@@ -200,6 +204,11 @@ impl Dispatcher {
                 return wait("BACK_OFF", refusal.to_string(), now + self.pause(trigger), false);
             }
         };
+        // The preflight took time: no start begins that this invocation might not see the end of.
+        let now = self.ports.clock.now();
+        if deadline.duration_since(now) <= self.call_time() {
+            return wait("BACK_OFF", "too little time was left for a start call".to_owned(), now, false);
+        }
         let request = StartRequest {
             project,
             workflow,

@@ -96,6 +96,11 @@ impl EngineError {
         self.retryable
     }
 
+    /// What was said about this field with [`Self::with`], the first time.
+    pub fn about(&self, field: &str) -> Option<&str> {
+        self.context.iter().find(|(name, _)| *name == field).map(|(_, value)| value.as_str())
+    }
+
     /// What went wrong, without context and source.
     pub fn message(&self) -> &str {
         &self.message

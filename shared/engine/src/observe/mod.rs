@@ -94,15 +94,14 @@ pub async fn observe(ports: &Ports, hint: &Hint) -> Result<Observed, EngineError
         let reading = read(ports, &known, &hint.look).await?;
         let applied = findings::apply(hint, &known.head, &known.ring, &reading, ports.clock.now())?;
         if let Some(actions) = applied.actions {
-            match store::write(&*ports.items, &*ports.random, &actions).await? {
-                Written::Done => lost_races = 0,
-                Written::Lost(_) => {
-                    lost_races += 1;
-                    if lost_races >= MAX_LOST_RACES {
-                        return Err(store::lost_too_often("observe").with("asset", hint.asset));
-                    }
-                    continue;
+            if record(ports, actions).await? {
+                lost_races = 0;
+            } else {
+                lost_races += 1;
+                if lost_races >= MAX_LOST_RACES {
+                    return Err(store::lost_too_often("observe").with("asset", hint.asset));
                 }
+                continue;
             }
         }
         outcomes.extend(applied.outcomes);
@@ -114,6 +113,27 @@ pub async fn observe(ports: &Ports, hint: &Hint) -> Result<Observed, EngineError
     let rest = crate::ports::queue::Message::Observe { asset: hint.asset, trace: hint.trace.clone() };
     ports.queue.send(&rest).await?;
     Ok(observed(hint.asset, load(ports, hint.asset).await?, outcomes))
+}
+
+/// Writes a state and its events; `false` where somebody else wrote the state first.
+///
+/// An event that is there already was recorded before (a rewrite that went away and came back
+/// shows the same commit twice in one epoch): the state is written without it.
+async fn record(ports: &Ports, mut actions: Vec<Write>) -> Result<bool, EngineError> {
+    let lost = match store::write(&*ports.items, &*ports.random, &actions).await? {
+        Written::Done => return Ok(true),
+        Written::Lost(lost) => lost,
+    };
+    let is_event = |action: usize| matches!(actions.get(action), Some(Write::Create(_)));
+    if !lost.iter().all(|lost| is_event(lost.action)) {
+        return Ok(false);
+    }
+    let mut at = 0;
+    actions.retain(|_| {
+        at += 1;
+        !lost.iter().any(|lost| lost.action + 1 == at)
+    });
+    Ok(store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done)
 }
 
 fn observed(asset: AssetId, known: Known, mut outcomes: Vec<(EventKind, Outcome)>) -> Observed {
@@ -196,7 +216,7 @@ pub async fn accept_rewrite(ports: &Ports, asset: AssetId, trace: &TraceId) -> R
         let Some(actions) = applied.actions else {
             return Ok(observed(asset, known, applied.outcomes));
         };
-        if store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
+        if record(ports, actions).await? {
             let head = Stored { rev: applied.rev, value: applied.head };
             return Ok(observed(asset, Known { head, ..known }, applied.outcomes));
         }

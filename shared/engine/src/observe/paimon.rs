@@ -4,6 +4,8 @@
 //! create. So a missing id is looked into before anything is concluded, and an id that is known
 //! already is compared by its fingerprint. `LATEST` and `EARLIEST` are never read.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::asset::Location;
 use lakebell_domain::state::{
@@ -20,6 +22,8 @@ use crate::{EngineError, ErrorKind};
 
 /// Most snapshot files that one listing looks at.
 const MAX_LISTED: usize = 20_000;
+/// Most snapshot files that a scan lists, 1,000 to a request.
+const MAX_SCANNED: usize = 2_000;
 /// How long a missing commit below one that is there is waited for before it is a recorded gap.
 const HOLE_GRACE: SignedDuration = SignedDuration::from_mins(10);
 /// How far a first read goes back to find a commit that changed data.
@@ -224,25 +228,50 @@ impl Reader<'_> {
         }
     }
 
-    /// Everything new, and then what was taken on trust: the newest known commit and the oldest
-    /// one from which the fast path went on unseen.
+    /// Everything new, and what was taken on trust, from one listing: its entity tags tell which
+    /// known commits are unchanged without reading them. A table with more snapshots than a scan
+    /// may list is probed instead.
     async fn whole(&self, state: &AssetState, ring: &Ring) -> Result<Reading, Stop> {
-        let known = state.position().ordinal;
-        for ordinal in [Some(known), ring.unverified].into_iter().flatten() {
-            let Some(entry) = ring.find(ordinal) else { continue };
-            if let Some(found) = self.snapshot(ordinal.0).await?
-                && found.snapshot.fingerprint() != entry.fingerprint
-            {
-                return self.look_back(state, ring, ordinal, None).await;
+        let listed = self.listed(MAX_SCANNED).await?;
+        if listed.len() >= MAX_SCANNED {
+            return self.probe(state, ring).await;
+        }
+        for entry in &ring.versions {
+            let is_replaced = listed.get(&entry.ordinal.0).is_some_and(|etag| *etag != entry.etag);
+            if is_replaced {
+                let reading = self.look_back(state, ring, entry.ordinal, None).await?;
+                if !reading.findings.is_empty() {
+                    return Ok(reading);
+                }
             }
         }
-        let mut reading = self.follow(state, None).await?;
-        reading.verified =
-            !reading.findings.iter().any(|finding| matches!(finding.evidence, Evidence::RewriteSighted(_)));
-        if reading.findings.is_empty() && state.trouble.is_some() {
-            reading.findings.push(Finding::new(Evidence::Readable));
+        let known = state.position().ordinal.0;
+        let newest = listed.keys().next_back().copied().unwrap_or(0);
+        let reading = match newest {
+            newest if newest > known => self.follow(state, Some(newest)).await?,
+            newest if newest < known => {
+                let evidence = match newest {
+                    0 => "the table has no snapshots any more".to_owned(),
+                    newest => format!("the newest snapshot is {newest}, and {known} was recorded"),
+                };
+                Reading::of(Evidence::RewriteSighted(self.sighting(state, evidence)))
+            }
+            _ => Reading::default(),
+        };
+        Ok(verified(state, reading))
+    }
+
+    /// Follows by single reads, and compares the newest known commit and the oldest one from
+    /// which the fast path went on unseen.
+    async fn probe(&self, state: &AssetState, ring: &Ring) -> Result<Reading, Stop> {
+        let known = state.position().ordinal;
+        for ordinal in [Some(known), ring.unverified].into_iter().flatten() {
+            let reading = self.look_back(state, ring, ordinal, None).await?;
+            if !reading.findings.is_empty() {
+                return Ok(reading);
+            }
         }
-        Ok(reading)
+        Ok(verified(state, self.follow(state, None).await?))
     }
 
     /// Whether storage still contradicts what it contradicted when the hold was set.
@@ -338,15 +367,18 @@ impl Reader<'_> {
 
     /// The ids of all snapshots, rising.
     async fn ids(&self) -> Result<Vec<u64>, Stop> {
+        Ok(self.listed(MAX_LISTED).await?.into_keys().collect())
+    }
+
+    /// The entity tags of at most `limit` snapshots, by id.
+    async fn listed(&self, limit: usize) -> Result<BTreeMap<u64, String>, Stop> {
         let prefix = self.location.object_key(&paimon::snapshot_prefix(self.branch));
-        let listed = self.storage.list(self.location.bucket(), &prefix, MAX_LISTED).await?;
+        let listed = self.storage.list(self.location.bucket(), &prefix, limit).await?;
         let id = |key: &str| match paimon::classify(key)?.kind {
             PaimonObjectKind::Snapshot(id) => Some(id),
             _ => None,
         };
-        let mut ids: Vec<u64> = listed.iter().filter_map(|row| id(&row.key)).collect();
-        ids.sort_unstable();
-        Ok(ids)
+        Ok(listed.into_iter().filter_map(|row| Some((id(&row.key)?, row.etag))).collect())
     }
 
     async fn snapshot(&self, id: u64) -> Result<Option<Found>, Stop> {
@@ -396,6 +428,16 @@ impl Producers {
         };
         Ok(detail.text.as_deref().and_then(ChangelogProducer::from_option))
     }
+}
+
+/// A whole look that found no rewrite has compared what was taken on trust; one that found nothing
+/// at all says that storage can be read again.
+fn verified(state: &AssetState, mut reading: Reading) -> Reading {
+    reading.verified = !reading.findings.iter().any(|finding| matches!(finding.evidence, Evidence::RewriteSighted(_)));
+    if reading.findings.is_empty() && state.trouble.is_some() {
+        reading.findings.push(Finding::new(Evidence::Readable));
+    }
+    reading
 }
 
 const fn producer_name(producer: ChangelogProducer) -> &'static str {
