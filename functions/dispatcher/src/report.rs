@@ -1,0 +1,136 @@
+//! What a message came to, as log lines and counts.
+//!
+//! Fields and names are those of RFC apache/dolphinscheduler#18627, sections 6.2 and 6.1. A line
+//! stands in a span with `traceId`, `triggerKey` and `target`.
+
+use std::error::Error;
+
+use jiff::Timestamp;
+use lakebell_aws::{Measure, Metrics};
+use lakebell_domain::reason::Verdict;
+use lakebell_domain::target::WorkflowRef;
+use lakebell_domain::trigger::{Status, Trigger};
+use lakebell_engine::EngineError;
+use lakebell_engine::dispatch::Dispatched;
+use lakebell_engine::evaluate::Evaluated;
+
+use crate::orders::Refused;
+
+/// The RFC's word for triggers that events led to; others come with later kinds of starts.
+const TRIGGER_SOURCE: &str = "asset_event";
+
+/// A message that asks for nothing that can be done.
+pub(crate) fn refused(metrics: &Metrics, why: Refused) {
+    metrics.count(Measure::EventInvalid { source_type: None, reason: why.as_str() }, &[]);
+    tracing::warn!(outcome = "refused", reason = why.as_str(), "a message is not understood");
+}
+
+/// What the engine made of a message. `began` is when it was given to it.
+pub(crate) fn dispatched(metrics: &Metrics, dispatched: &Dispatched, began: Timestamp) {
+    match dispatched {
+        Dispatched::Gone => tracing::info!(outcome = "gone", "there is no such trigger, or its target is gone"),
+        Dispatched::Later { trigger, due_at } => {
+            if moved(trigger, began) {
+                let measure = Measure::TriggerRetry { trigger_status: trigger.status().word() };
+                metrics.count(measure, &about(trigger));
+            }
+            log(trigger, Some(*due_at), "a trigger waits");
+        }
+        Dispatched::Done { trigger, evaluated } => {
+            if moved(trigger, began) {
+                ended(metrics, trigger);
+            }
+            log(trigger, None, "a trigger was carried on");
+            if let Some(evaluated) = evaluated {
+                self::evaluated(metrics, evaluated);
+            }
+        }
+    }
+}
+
+/// A message that failed.
+pub(crate) fn failed(metrics: &Metrics, error: &EngineError) {
+    let again = error.retryable();
+    let code = error.kind().code();
+    let cause: &(dyn Error + 'static) = error;
+    if again {
+        tracing::warn!(error = cause, reason = code, again, "a message has to come again");
+    } else {
+        metrics.count(Measure::TriggerFailed { reason: code }, &[]);
+        tracing::error!(error = cause, reason = code, again, "a message failed for good");
+    }
+}
+
+/// Whether this run moved the trigger: a message for one that ended before counts no second start.
+fn moved(trigger: &Trigger, began: Timestamp) -> bool {
+    trigger.log.last().is_some_and(|passage| passage.at >= began)
+}
+
+fn ended(metrics: &Metrics, trigger: &Trigger) {
+    let measure = match trigger.status() {
+        Status::Success { .. } => Measure::TriggerSuccess { trigger_source: TRIGGER_SOURCE },
+        Status::Failed { code, .. } => Measure::TriggerFailed { reason: failure(code) },
+        Status::Unknown { held: true, .. } => Measure::TriggerFailed { reason: "held" },
+        _ => return,
+    };
+    metrics.count(measure, &about(trigger));
+}
+
+/// A closed set of words for the codes of any scheduler. The code itself is in the log.
+fn failure(code: &str) -> &'static str {
+    match code {
+        "WORKFLOW_MISSING" => "workflow_missing",
+        _ if code.starts_with("HTTP_") => "http_error",
+        _ => "command_create_failed",
+    }
+}
+
+fn about(trigger: &Trigger) -> [(&'static str, &str); 2] {
+    [("triggerKey", trigger.key.as_str()), ("connection", trigger.connection.as_str())]
+}
+
+fn log(trigger: &Trigger, due_at: Option<Timestamp>, message: &'static str) {
+    let (code, name) = match &trigger.workflow {
+        WorkflowRef::Code(code) => (Some(code.0), None),
+        WorkflowRef::Name(name) => (None, Some(name.as_str())),
+    };
+    let reason = match trigger.status() {
+        Status::Waiting { reason } => Some(format!("{}: {}", reason.code, reason.detail)),
+        Status::Unknown { code, detail, .. } | Status::Failed { code, detail } => Some(format!("{code}: {detail}")),
+        Status::Skipped { why, .. } => Some(why.clone()),
+        Status::Queued | Status::Leased { .. } | Status::Success { .. } => None,
+    };
+    tracing::info!(
+        connection = trigger.connection.as_str(),
+        workflowDefinitionCode = code,
+        workflowDefinitionName = name,
+        taskDefinitionCode = trigger.start_at.map(|task| task.0),
+        workflowInstanceId = trigger.instance.map(|instance| instance.0),
+        status = trigger.status().word().as_str(),
+        step = trigger.status().step(),
+        attempt = trigger.attempt,
+        reason,
+        dueAt = due_at.map(tracing::field::display),
+        "{message}"
+    );
+    if !trigger.extra_instances.is_empty() {
+        let instances: Vec<i64> = trigger.extra_instances.iter().map(|instance| instance.0).collect();
+        tracing::error!(?instances, "a trigger has more than one workflow instance: stop all but the first");
+    }
+}
+
+fn evaluated(metrics: &Metrics, evaluated: &Evaluated) {
+    let Evaluated { evaluation, claimed } = evaluated;
+    let target = evaluation.target.to_string();
+    let measure = match evaluation.verdict {
+        Verdict::Ready => Measure::DependencyReady,
+        verdict => Measure::DependencyBlocked { verdict },
+    };
+    metrics.count(measure, &[("target", &target)]);
+    tracing::info!(
+        status = evaluation.verdict.as_str(),
+        reason = evaluation.reason.as_ref().map(|reason| reason.code.as_str()),
+        next = claimed.as_ref().map(tracing::field::display),
+        "the target was evaluated"
+    );
+}
