@@ -86,7 +86,9 @@ pub(crate) struct Local {
     pub(crate) queues: BTreeMap<String, Queue>,
     /// Function names: `commitWatcher`, `dispatcher`, `pushApi`.
     pub(crate) functions: BTreeMap<String, String>,
-    /// A connection named x is the secret with this prefix and x.
+    /// The secret with the scheduler's token: the `tokenSecret` of a connection to it.
+    pub(crate) connection_secret: String,
+    /// How the names of connections' secrets begin.
     pub(crate) connection_secret_prefix: String,
     pub(crate) scheduler_url: String,
     pub(crate) scheduler_token: String,
@@ -229,6 +231,7 @@ fn start(
         table: deployed.output("TableName")?,
         queues: queues(&deployed),
         functions: functions(&deployed)?,
+        connection_secret: deployed.output("ConnectionSecretPrefix")? + "default",
         connection_secret_prefix: deployed.output("ConnectionSecretPrefix")?,
         scheduler_url,
         scheduler_token,
