@@ -1,0 +1,288 @@
+//! Pushed events: `CloudEvents` 1.0 in structured mode, one or a batch.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use lakebell_domain::Invalid;
+use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::event::EventKind;
+use lakebell_domain::target::SnapshotIdText;
+use lakebell_engine::push::{Named, PUSHABLE, Pushed};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::body;
+use crate::problem::ApiError;
+
+/// Longest `id`.
+const MAX_ID_BYTES: usize = 255;
+/// Longest `source`, `subject`, `dataschema` and value of an extension.
+const MAX_TEXT_BYTES: usize = 1_024;
+/// Most extension attributes.
+const MAX_EXTENSIONS: usize = 32;
+/// Longest `snapshotId` and `tag`.
+const MAX_NAME_BYTES: usize = 255;
+
+/// The attributes that the specification names; all others are extensions.
+const ATTRIBUTES: [&str; 10] =
+    ["specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data", "data_base64"];
+
+/// What an event says about a table.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Data {
+    #[serde(default)]
+    asset: Option<AssetKey>,
+    #[serde(default)]
+    location: Option<Location>,
+    #[serde(default)]
+    snapshot_id: Option<SnapshotIdText>,
+    #[serde(default)]
+    tag: Option<String>,
+}
+
+/// The type of an event kind: `io.lakebell.snapshot.committed.v1`.
+pub(crate) fn type_of(kind: EventKind) -> String {
+    format!("io.lakebell.{}.v1", kind.as_str().to_ascii_lowercase().replace('_', "."))
+}
+
+/// The `id` of a document that may be no event.
+pub(crate) fn id_of(document: &Value) -> Option<&str> {
+    document.get("id").and_then(Value::as_str).filter(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES)
+}
+
+/// The format of the table that an event is about, where it says so.
+pub(crate) const fn format_of(pushed: &Pushed) -> Format {
+    match &pushed.asset {
+        Named::Key(key) => key.format(),
+        // A location says no format; Paimon is the only one that can be read.
+        Named::Location(_) => Format::Paimon,
+    }
+}
+
+/// Reads one event. `place` stands before the fields of errors: empty, or `[3]`.
+///
+/// Errors: `Invalid` with the field.
+pub(crate) fn parse(document: Value, place: &str) -> Result<Pushed, ApiError> {
+    let within = |invalid: Invalid| if place.is_empty() { invalid } else { invalid.within(place) };
+    let Value::Object(mut attributes) = document else {
+        let invalid = Invalid::new("", "it is no object", "send a CloudEvent in structured mode");
+        return Err(within(invalid).into());
+    };
+    check_attributes(&attributes).map_err(within)?;
+    let kind = kind(&attributes).map_err(within)?;
+    let data = data(&mut attributes).map_err(within)?;
+    let data_place = if place.is_empty() { "data".to_owned() } else { format!("{place}.data") };
+    let data: Data = body::read_value(data, &data_place)?;
+    let asset = asset(&data).map_err(within)?;
+    let (id, source) = (required(&attributes, "id", MAX_ID_BYTES), required(&attributes, "source", MAX_TEXT_BYTES));
+    Ok(Pushed {
+        id: id.map_err(within)?,
+        source: source.map_err(within)?,
+        kind,
+        asset,
+        snapshot_id: data.snapshot_id.map(|id| short("data.snapshotId", id.0)).transpose().map_err(within)?,
+        tag: data.tag.map(|tag| short("data.tag", tag)).transpose().map_err(within)?,
+    })
+}
+
+fn check_attributes(attributes: &Map<String, Value>) -> Result<(), Invalid> {
+    if attributes.get("specversion").and_then(Value::as_str) != Some("1.0") {
+        return Err(Invalid::new("specversion", "it is not 1.0", "send a CloudEvent of version \"1.0\""));
+    }
+    required(attributes, "id", MAX_ID_BYTES)?;
+    required(attributes, "source", MAX_TEXT_BYTES)?;
+    optional(attributes, "subject")?;
+    optional(attributes, "dataschema")?;
+    if let Some(time) = optional(attributes, "time")?
+        && time.parse::<Timestamp>().is_err()
+    {
+        return Err(Invalid::new("time", "it is no time", "write it by RFC 3339, as in 2026-01-15T10:04:12.345Z"));
+    }
+    if let Some(content_type) = optional(attributes, "datacontenttype")?
+        && !is_json(content_type)
+    {
+        return Err(Invalid::new("datacontenttype", "data is read as JSON only", "use application/json"));
+    }
+    let extensions = attributes.iter().filter(|(name, _)| !ATTRIBUTES.contains(&name.as_str()));
+    let mut count = 0;
+    for (name, value) in extensions {
+        check_extension(name, value)?;
+        count += 1;
+    }
+    if count > MAX_EXTENSIONS {
+        let hint = format!("use at most {MAX_EXTENSIONS}");
+        return Err(Invalid::new("", format!("it has {count} extension attributes"), hint));
+    }
+    Ok(())
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || essence == "text/json" || essence.ends_with("+json")
+}
+
+/// Extensions are let through and not kept.
+fn check_extension(name: &str, value: &Value) -> Result<(), Invalid> {
+    let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    if !is_name {
+        return Err(Invalid::new(
+            name,
+            "it is no attribute of CloudEvents 1.0 and no name of an extension",
+            "name extensions with lower-case letters and digits, and put what the event says into `data`",
+        ));
+    }
+    let is_simple = match value {
+        Value::String(text) => text.len() <= MAX_TEXT_BYTES,
+        Value::Array(_) | Value::Object(_) => false,
+        _ => true,
+    };
+    if is_simple {
+        return Ok(());
+    }
+    Err(Invalid::new(name, "an extension holds one short value", "put what the event says into `data`"))
+}
+
+fn required(attributes: &Map<String, Value>, name: &str, most: usize) -> Result<String, Invalid> {
+    let text = attributes.get(name).and_then(Value::as_str).filter(|text| !text.is_empty() && text.len() <= most);
+    let hint = format!("give a text of 1 to {most} bytes");
+    text.map(str::to_owned).ok_or_else(|| Invalid::new(name, "it is missing, empty, too long or no text", hint))
+}
+
+fn optional<'a>(attributes: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Invalid> {
+    match attributes.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.len() <= MAX_TEXT_BYTES => Ok(Some(text)),
+        Some(_) => {
+            let hint = format!("give a text of at most {MAX_TEXT_BYTES} bytes, or leave it out");
+            Err(Invalid::new(name, "it is too long or no text", hint))
+        }
+    }
+}
+
+fn kind(attributes: &Map<String, Value>) -> Result<EventKind, Invalid> {
+    let text = attributes.get("type").and_then(Value::as_str).unwrap_or_default();
+    EventKind::ALL.into_iter().find(|kind| type_of(*kind) == text).ok_or_else(|| {
+        let problem = if text.is_empty() {
+            "it is missing or no text".to_owned()
+        } else {
+            let shown: String = text.chars().take(100).collect();
+            format!("`{shown}` is no type of Lakebell")
+        };
+        let types: Vec<String> = PUSHABLE.into_iter().map(type_of).collect();
+        Invalid::new("type", problem, format!("use one of {}", types.join(", ")))
+    })
+}
+
+fn data(attributes: &mut Map<String, Value>) -> Result<Value, Invalid> {
+    match (attributes.remove("data"), attributes.remove("data_base64")) {
+        (Some(data), None) => Ok(data),
+        (None, Some(Value::String(text))) => {
+            let bytes = STANDARD.decode(text).ok();
+            bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or_else(|| {
+                Invalid::new("data_base64", "it is no base64 of a JSON document", "send the JSON itself as `data`")
+            })
+        }
+        (None, Some(_)) => Err(Invalid::new("data_base64", "it is no text", "send the JSON itself as `data`")),
+        (Some(_), Some(_)) => Err(Invalid::new("data_base64", "it stands beside `data`", "give one of them")),
+        (None, None) => {
+            Err(Invalid::new("data", "it is missing", "give {\"asset\": \"paimon://db/table\"} or {\"location\": ...}"))
+        }
+    }
+}
+
+fn asset(data: &Data) -> Result<Named, Invalid> {
+    match (&data.asset, &data.location) {
+        (Some(key), None) => Ok(Named::Key(key.clone())),
+        (None, Some(location)) => Ok(Named::Location(location.clone())),
+        (Some(_), Some(_)) => {
+            Err(Invalid::new("data.location", "it stands beside `asset`", "name the table by one of them"))
+        }
+        (None, None) => Err(Invalid::new("data.asset", "no table is named", "give `asset` or `location`")),
+    }
+}
+
+fn short(field: &str, text: String) -> Result<String, Invalid> {
+    if text.is_empty() || text.len() > MAX_NAME_BYTES || text.chars().any(char::is_control) {
+        let hint = format!("use 1 to {MAX_NAME_BYTES} bytes without control characters");
+        return Err(Invalid::new(field, "it is empty, too long or has control characters", hint));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(change: impl FnOnce(&mut Map<String, Value>)) -> Result<Pushed, ApiError> {
+        let mut event = json!({
+            "specversion": "1.0", "id": "1", "source": "flink://prod/orders",
+            "type": "io.lakebell.snapshot.committed.v1", "time": "2026-01-15T10:04:12.345Z",
+            "datacontenttype": "application/json", "partitionkey": "x", "sequence": 7,
+            "data": {"asset": "paimon://ods/orders", "snapshotId": 7},
+        });
+        change(event.as_object_mut().unwrap());
+        parse(event, "")
+    }
+
+    fn put(name: &str, value: Value) -> Option<String> {
+        event(|event| drop(event.insert(name.to_owned(), value))).err().map(|error| error.field().unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_full_event_is_read() {
+        let pushed = event(|_| ()).unwrap();
+        assert_eq!((pushed.id.as_str(), pushed.source.as_str()), ("1", "flink://prod/orders"));
+        assert_eq!((pushed.kind, pushed.snapshot_id.as_deref()), (EventKind::SnapshotCommitted, Some("7")));
+        assert_eq!(pushed.asset, Named::Key("paimon://ods/orders".parse().unwrap()));
+        let encoded = event(|event| {
+            event.remove("data");
+            event.insert("data_base64".into(), json!(STANDARD.encode(r#"{"location":"s3://lake/ods.db/orders"}"#)));
+        });
+        assert_eq!(encoded.unwrap().asset, Named::Location("s3://lake/ods.db/orders".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let long = "x".repeat(2_000);
+        let table = [
+            ("specversion", json!("0.3"), "specversion"),
+            ("id", json!(""), "id"),
+            ("id", json!(long), "id"),
+            ("source", json!(5), "source"),
+            ("type", json!("io.lake-events.snapshot.committed.v1"), "type"),
+            ("type", json!(null), "type"),
+            ("time", json!("15/01/2026"), "time"),
+            ("datacontenttype", json!("application/xml"), "datacontenttype"),
+            ("subject", json!({}), "subject"),
+            ("tabular-id", json!("x"), "tabular-id"),
+            ("Extra", json!("x"), "Extra"),
+            ("extra", json!({}), "extra"),
+            ("extra", json!(long), "extra"),
+            ("data_base64", json!("e30="), "data_base64"),
+            ("data", json!(null), "data"),
+            ("data", json!({}), "data.asset"),
+            ("data", json!({"asset": "orders"}), "data.asset"),
+            ("data", json!({"asset": "paimon://a/b", "location": "s3://lake/x"}), "data.location"),
+            ("data", json!({"asset": "paimon://a/b", "watermark": 5}), "data.watermark"),
+            ("data", json!({"asset": "paimon://a/b", "tag": ""}), "data.tag"),
+            ("data", json!({"asset": "paimon://a/b", "snapshotId": long}), "data.snapshotId"),
+        ];
+        for (name, value, field) in table {
+            assert_eq!(put(name, value.clone()).as_deref(), Some(field), "{name}: {value}");
+        }
+        assert_eq!(put("datacontenttype", json!("application/vnd.x+json; charset=utf-8")), None);
+    }
+
+    #[test]
+    fn places_stand_before_fields() {
+        let at = |document: Value| parse(document, "[3]").unwrap_err().field().map(str::to_owned);
+        assert_eq!(at(json!(5)).as_deref(), Some("[3]"));
+        assert_eq!(at(json!({})).as_deref(), Some("[3].specversion"));
+        let inner = json!({"specversion": "1.0", "id": "1", "source": "s", "type": type_of(EventKind::TagCreated),
+            "data": {"asset": 1}});
+        assert_eq!(at(inner).as_deref(), Some("[3].data.asset"));
+    }
+}

@@ -1,0 +1,113 @@
+//! Targets: declare, list, explain, undeclare.
+
+use lakebell_domain::evaluation::Evaluation;
+use lakebell_domain::ids::{TargetId, TargetName, TriggerKey, WorkflowCode};
+use lakebell_domain::target::{TargetSpec, WorkflowRef};
+use lakebell_engine::records::{Definition, RegisteredTarget};
+use lakebell_engine::targets;
+use serde::Serialize;
+
+use crate::answer::Answer;
+use crate::body;
+use crate::handler::Call;
+use crate::list::{Listed, Page};
+use crate::problem::ApiError;
+
+#[derive(Serialize)]
+struct Declared<'a> {
+    target: &'a TargetId,
+    name: &'a TargetName,
+    changed: bool,
+    rule: String,
+    evaluation: Option<&'a Evaluation>,
+    /// The trigger that was claimed at once, if one was.
+    claimed: Option<&'a TriggerKey>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Explained {
+    target: TargetId,
+    name: TargetName,
+    definition: TargetSpec,
+    rule: String,
+    evaluation: Evaluation,
+}
+
+impl From<(Definition, Evaluation)> for Explained {
+    fn from((definition, evaluation): (Definition, Evaluation)) -> Self {
+        let id = definition.target.id.clone();
+        let rule = definition.target.rule();
+        Self { name: id.name.clone(), target: id, definition: definition.spec, rule, evaluation }
+    }
+}
+
+pub(super) async fn declare(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let project = call.project()?;
+    let spec: TargetSpec = body::read(&call.request.body()?)?;
+    let declared = targets::declare(&call.context.ports, project, &spec, call.trace).await?;
+    let target = &declared.definition.target;
+    tracing::info!(target = %target.id, changed = declared.is_changed, "declared");
+    let evaluated = declared.evaluated.as_ref();
+    let answer = Declared {
+        target: &target.id,
+        name: &target.id.name,
+        changed: declared.is_changed,
+        rule: target.rule(),
+        evaluation: evaluated.map(|evaluated| &evaluated.evaluation),
+        claimed: evaluated.and_then(|evaluated| evaluated.claimed.as_ref()),
+    };
+    Answer::with(if declared.is_changed { 201 } else { 200 }, &answer)
+}
+
+pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let (project, page) = (call.project()?, Page::of(&call.request.query)?);
+    let all = targets::list(&call.context.ports, Some(project), None).await?;
+    let Listed { items, next } = page.cut(all, |target| target.id.name.to_string())?;
+    Answer::ok(&Listed { items: explained(call, &items).await?, next })
+}
+
+pub(super) async fn explain(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let named = named(call).await?;
+    let items = explained(call, &named).await?;
+    Answer::ok(&Listed { items, next: None })
+}
+
+pub(super) async fn delete(call: &Call<'_>) -> Result<Answer, ApiError> {
+    for target in named(call).await? {
+        targets::undeclare(&call.context.ports, &target.id).await?;
+        tracing::info!(target = %target.id, "undeclared");
+    }
+    Ok(Answer::empty())
+}
+
+async fn explained(call: &Call<'_>, targets: &[RegisteredTarget]) -> Result<Vec<Explained>, ApiError> {
+    let ids: Vec<TargetId> = targets.iter().map(|target| target.id.clone()).collect();
+    let explained = targets::explain(&call.context.ports, &ids).await?;
+    Ok(explained.into_iter().map(Explained::from).collect())
+}
+
+/// The targets that the path names: digits are a workflow's code, anything else a target's name or
+/// a workflow's. A target whose name is digits is found where no workflow has that code.
+async fn named(call: &Call<'_>) -> Result<Vec<RegisteredTarget>, ApiError> {
+    let project = call.project()?;
+    let text = call.parameters.text("target");
+    let all = targets::list(&call.context.ports, Some(project), None).await?;
+    let select = |is_wanted: &dyn Fn(&RegisteredTarget) -> bool| -> Vec<RegisteredTarget> {
+        all.iter().filter(|target| is_wanted(target)).cloned().collect()
+    };
+    let workflow = text.parse::<WorkflowCode>().ok();
+    let mut found = select(&|target| workflow.is_some_and(|code| target.starts(code)));
+    if found.is_empty() {
+        found = select(&|target| target.id.name.as_str() == text);
+    }
+    if found.is_empty() {
+        found = select(&|target| matches!(&target.workflow, WorkflowRef::Name(name) if *name == text));
+    }
+    if found.is_empty() {
+        let detail = format!("no target of project {project} has this name or starts this workflow: {text}");
+        let hint = "GET /projects/{p}/asset-dependencies lists them";
+        return Err(ApiError::not_found("target", detail).hint(hint));
+    }
+    Ok(found)
+}

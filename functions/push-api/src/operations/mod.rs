@@ -1,0 +1,39 @@
+//! What the routes do.
+
+mod assets;
+mod dependencies;
+mod events;
+mod settings;
+mod triggers;
+
+use crate::answer::Answer;
+use crate::handler::Call;
+use crate::problem::ApiError;
+use crate::routes::Operation;
+
+/// Runs an operation.
+pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer, ApiError> {
+    match operation {
+        Operation::RegisterAsset => assets::register(call).await,
+        Operation::ListAssets => assets::list(call).await,
+        Operation::ReadAssetState => assets::state(call).await,
+        Operation::DeleteAsset => assets::delete(call).await,
+        Operation::ObserveAsset => assets::look(call).await,
+        Operation::AcceptRewrite => assets::accept_rewrite(call).await,
+        Operation::ListUnregisteredAssets => assets::unregistered(call).await,
+        Operation::PushEvents => events::push(call).await,
+        Operation::ListEvents => events::list(call).await,
+        Operation::DeclareDependencies => dependencies::declare(call).await,
+        Operation::ListDependencies => dependencies::list(call).await,
+        Operation::ExplainDependencies => dependencies::explain(call).await,
+        Operation::DeleteDependencies => dependencies::delete(call).await,
+        Operation::ListTriggers => triggers::list(call).await,
+        Operation::ReadTrigger => triggers::read(call).await,
+        Operation::PutConnection => settings::put_connection(call).await,
+        Operation::ListConnections => settings::connections(call).await,
+        Operation::DeleteConnection => settings::delete_connection(call).await,
+        Operation::PutWarehouse => settings::put_warehouse(call).await,
+        Operation::ListWarehouses => settings::warehouses(call).await,
+        Operation::DeleteWarehouse => settings::delete_warehouse(call).await,
+    }
+}

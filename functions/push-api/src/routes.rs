@@ -1,0 +1,300 @@
+//! The routes, as data: the router, the checks and the documents read the same table.
+
+use crate::path;
+
+/// A parameter of a path: it stands for one segment, `{assetKey}` for the segments of a decoded
+/// key.
+const ASSET_KEY: &str = "{assetKey}";
+
+/// What a route does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // each is described by its row of the table
+pub enum Operation {
+    RegisterAsset,
+    ListAssets,
+    ReadAssetState,
+    DeleteAsset,
+    ObserveAsset,
+    AcceptRewrite,
+    ListUnregisteredAssets,
+    PushEvents,
+    ListEvents,
+    DeclareDependencies,
+    ListDependencies,
+    ExplainDependencies,
+    DeleteDependencies,
+    ListTriggers,
+    ReadTrigger,
+    PutConnection,
+    ListConnections,
+    DeleteConnection,
+    PutWarehouse,
+    ListWarehouses,
+    DeleteWarehouse,
+}
+
+/// One route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    /// The method.
+    pub method: &'static str,
+    /// The path with its parameters in braces.
+    pub template: &'static str,
+    /// What it does.
+    pub operation: Operation,
+    /// What it does, in a few words.
+    pub summary: &'static str,
+    /// Parameters of the query.
+    pub query: &'static [&'static str],
+    /// The statuses of its answers that are no errors.
+    pub statuses: &'static [u16],
+}
+
+const PAGE: &[&str] = &["limit", "after"];
+
+const fn route(
+    method: &'static str,
+    template: &'static str,
+    operation: Operation,
+    summary: &'static str,
+    query: &'static [&'static str],
+    statuses: &'static [u16],
+) -> Route {
+    Route { method, template, operation, summary, query, statuses }
+}
+
+/// Every route.
+pub const ROUTES: [Route; 21] = [
+    route("POST", "/projects/{p}/assets", Operation::RegisterAsset, "Register an asset", &[], &[200, 201]),
+    route("GET", "/projects/{p}/assets", Operation::ListAssets, "List assets", PAGE, &[200]),
+    route(
+        "GET",
+        "/projects/{p}/assets/{assetKey}/state",
+        Operation::ReadAssetState,
+        "Read an asset's state",
+        &[],
+        &[200],
+    ),
+    route("DELETE", "/projects/{p}/assets/{assetKey}", Operation::DeleteAsset, "Deregister an asset", &[], &[204]),
+    route(
+        "POST",
+        "/projects/{p}/assets/{assetKey}/observe",
+        Operation::ObserveAsset,
+        "Look at the whole table now",
+        &[],
+        &[200],
+    ),
+    route(
+        "POST",
+        "/projects/{p}/assets/{assetKey}/accept-rewrite",
+        Operation::AcceptRewrite,
+        "Accept a held rewrite",
+        &[],
+        &[200],
+    ),
+    route(
+        "GET",
+        "/projects/{p}/unregistered-assets",
+        Operation::ListUnregisteredAssets,
+        "List tables seen and not registered",
+        PAGE,
+        &[200],
+    ),
+    route("POST", "/projects/{p}/asset-events", Operation::PushEvents, "Push one event or a batch", &[], &[200, 202]),
+    route(
+        "GET",
+        "/projects/{p}/asset-events",
+        Operation::ListEvents,
+        "List an asset's events",
+        &["assetKey", "limit", "after"],
+        &[200],
+    ),
+    route(
+        "POST",
+        "/projects/{p}/asset-dependencies",
+        Operation::DeclareDependencies,
+        "Declare a target",
+        &[],
+        &[200, 201],
+    ),
+    route(
+        "GET",
+        "/projects/{p}/asset-dependencies",
+        Operation::ListDependencies,
+        "List targets with their verdicts",
+        PAGE,
+        &[200],
+    ),
+    route(
+        "GET",
+        "/projects/{p}/asset-dependencies/{target}",
+        Operation::ExplainDependencies,
+        "Why a target has or has not started",
+        &[],
+        &[200],
+    ),
+    route(
+        "DELETE",
+        "/projects/{p}/asset-dependencies/{target}",
+        Operation::DeleteDependencies,
+        "Undeclare a target",
+        &[],
+        &[204],
+    ),
+    route(
+        "GET",
+        "/projects/{p}/asset-trigger-history",
+        Operation::ListTriggers,
+        "List triggers",
+        &["workflow", "target", "status", "limit", "after"],
+        &[200],
+    ),
+    route(
+        "GET",
+        "/projects/{p}/asset-trigger-history/{triggerKey}",
+        Operation::ReadTrigger,
+        "Read a trigger",
+        &[],
+        &[200],
+    ),
+    route("PUT", "/connections/{name}", Operation::PutConnection, "Declare a connection", &[], &[200]),
+    route("GET", "/connections", Operation::ListConnections, "List connections", PAGE, &[200]),
+    route("DELETE", "/connections/{name}", Operation::DeleteConnection, "Forget a connection", &[], &[204]),
+    route("PUT", "/warehouses", Operation::PutWarehouse, "Declare a warehouse and register its tables", &[], &[200]),
+    route("GET", "/warehouses", Operation::ListWarehouses, "List warehouses", PAGE, &[200]),
+    route("DELETE", "/warehouses", Operation::DeleteWarehouse, "Forget a warehouse", &["location"], &[204]),
+];
+
+/// The values of a path's parameters, as they stand in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parameters(Vec<(&'static str, String)>);
+
+impl Parameters {
+    /// A value as it stands in the path.
+    pub fn raw(&self, name: &str) -> &str {
+        self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+    }
+
+    /// A value decoded once; as it stands where that gives no text.
+    pub fn text(&self, name: &str) -> String {
+        let raw = self.raw(name);
+        path::decode(raw).unwrap_or_else(|| raw.to_owned())
+    }
+}
+
+/// Where a request leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// To this route.
+    Route(&'static Route, Parameters),
+    /// To a path that takes these methods.
+    OtherMethods(Vec<&'static str>),
+    /// Nowhere.
+    Nothing,
+}
+
+/// Finds the route of a request.
+pub fn find(method: &str, path: &str) -> Found {
+    let segments = segments(path);
+    let mut others = Vec::new();
+    for route in &ROUTES {
+        match matches(route.template, &segments) {
+            Some(parameters) if route.method == method => return Found::Route(route, parameters),
+            Some(_) => others.push(route.method),
+            None => {}
+        }
+    }
+    if others.is_empty() { Found::Nothing } else { Found::OtherMethods(others) }
+}
+
+/// The segments from the first one that routes begin with: a stage or the base path of a custom
+/// domain may stand before it.
+fn segments(path: &str) -> Vec<&str> {
+    let all: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let is_root = |segment: &str| ROUTES.iter().any(|route| route.template[1..].split('/').next() == Some(segment));
+    let skipped = usize::from(all.len() > 1 && !is_root(all[0]) && is_root(all[1]));
+    all[skipped..].to_vec()
+}
+
+fn matches(template: &'static str, segments: &[&str]) -> Option<Parameters> {
+    let wanted: Vec<&'static str> = template[1..].split('/').collect();
+    let (front, back) = match wanted.iter().position(|part| *part == ASSET_KEY) {
+        Some(at) => (&wanted[..at], Some(&wanted[at + 1..])),
+        None => (wanted.as_slice(), None),
+    };
+    let mut parameters = Vec::new();
+    let Some(back) = back else {
+        return (fits(front, segments, &mut parameters)).then_some(Parameters(parameters));
+    };
+    let key_len = segments.len().checked_sub(front.len() + back.len()).filter(|len| *len > 0)?;
+    let (before, rest) = segments.split_at(front.len());
+    let (key, after) = rest.split_at(key_len);
+    // Several segments are one key only where it came decoded.
+    let is_key = key_len == 1 || path::starts_key(key[0]);
+    if !is_key || !fits(front, before, &mut parameters) || !fits(back, after, &mut parameters) {
+        return None;
+    }
+    parameters.push(("assetKey", key.join("/")));
+    Some(Parameters(parameters))
+}
+
+fn fits(wanted: &[&'static str], segments: &[&str], parameters: &mut Vec<(&'static str, String)>) -> bool {
+    wanted.len() == segments.len()
+        && wanted.iter().zip(segments).all(|(part, segment)| {
+            match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+                Some(name) => {
+                    parameters.push((name, (*segment).to_owned()));
+                    !segment.is_empty()
+                }
+                None => part == segment,
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn operation(method: &str, path: &str) -> Option<(Operation, Parameters)> {
+        match find(method, path) {
+            Found::Route(route, parameters) => Some((route.operation, parameters)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn every_route_is_found_and_no_two_are_alike() {
+        let mut seen = HashSet::new();
+        for route in &ROUTES {
+            assert!(seen.insert((route.method, route.template)), "{route:?}");
+            let path = route.template.replace(['{', '}'], "");
+            assert_eq!(operation(route.method, &path).unwrap().0, route.operation);
+            assert_eq!(operation(route.method, &format!("/v1{path}/")).unwrap().0, route.operation);
+        }
+        assert_eq!(seen.len(), ROUTES.iter().map(|route| route.operation).collect::<HashSet<_>>().len());
+    }
+
+    #[test]
+    fn a_key_is_one_segment_or_came_decoded() {
+        for key in ["paimon%3A%2F%2Fdb%2Ft", "paimon://db/t@b", "paimon:/cat/db/t", "paimon:%2F%2Fdb%2Ft"] {
+            let (found, parameters) = operation("GET", &format!("/projects/7/assets/{key}/state")).unwrap();
+            assert_eq!(found, Operation::ReadAssetState);
+            assert_eq!((parameters.raw("assetKey"), parameters.raw("p")), (key, "7"));
+            let (found, parameters) = operation("DELETE", &format!("/projects/7/assets/{key}")).unwrap();
+            assert_eq!((found, parameters.raw("assetKey")), (Operation::DeleteAsset, key));
+        }
+        assert_eq!(find("GET", "/projects/7/assets/a/b/state"), Found::Nothing);
+    }
+
+    #[test]
+    fn other_methods_are_told_from_nothing() {
+        assert_eq!(find("PATCH", "/connections/a"), Found::OtherMethods(vec!["PUT", "DELETE"]));
+        for nothing in
+            ["/", "", "/projects", "/projects//assets", "/projects/1", "/a/b/projects/1/assets", "/warehouses/x"]
+        {
+            assert_eq!(find("GET", nothing), Found::Nothing, "{nothing}");
+        }
+    }
+}
