@@ -4,6 +4,7 @@
 //! table's own commits; every write that can make a target ready is followed by an evaluation.
 
 pub mod assets;
+pub mod compensate;
 pub mod dispatch;
 mod error;
 pub mod evaluate;

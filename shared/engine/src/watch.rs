@@ -127,6 +127,7 @@ impl Watcher {
         Ok(found)
     }
 
+    #[allow(clippy::option_option)] // not remembered, remembered as nobody's, remembered as somebody's
     fn remembered(&self, name: &str, now: Timestamp) -> Option<Option<AssetId>> {
         let locations = self.locations.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         locations.get(name).filter(|(_, until)| *until > now).map(|(asset, _)| *asset)

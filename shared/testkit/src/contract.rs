@@ -60,7 +60,7 @@ pub async fn no_lost_update(store: Arc<dyn ItemStore>, writers: usize, each: usi
         lost += more_lost;
         contentions += more_contentions;
     }
-    let end = read(store.as_ref(), &key).await.expect("the item is there");
+    let end = read_patiently(store.as_ref(), &key).await;
     let mut found: Vec<&str> = end.doc.split(';').filter(|mark| !mark.is_empty()).collect();
     found.sort_unstable();
     let marks = (0..writers).flat_map(|writer| (0..each).map(move |round| format!("w{writer}-{round}")));
@@ -78,7 +78,7 @@ async fn add_marks(store: &dyn ItemStore, key: &Key, writer: usize, each: usize)
         let mut tries = 0;
         loop {
             tries += 1;
-            let before = read(store, key).await.expect("the item is there");
+            let before = read_patiently(store, key).await;
             if before.doc.contains(&format!(";{mark};")) {
                 break; // an earlier try, whose outcome was unknown
             }
@@ -420,6 +420,17 @@ impl Run<'_> {
 
 async fn read(store: &dyn ItemStore, key: &Key) -> Option<Item> {
     store.get(std::slice::from_ref(key)).await.expect("the item is read").pop()
+}
+
+/// The item, asked for until there is an answer.
+async fn read_patiently(store: &dyn ItemStore, key: &Key) -> Item {
+    loop {
+        match store.get(std::slice::from_ref(key)).await {
+            Ok(mut found) => return found.pop().expect("the item is there"),
+            Err(error) if error.kind() == ErrorKind::Unavailable => {}
+            Err(error) => panic!("a read failed: {error}"),
+        }
+    }
 }
 
 fn draft(key: &Key, doc: &str) -> Draft {

@@ -4,6 +4,7 @@ use lakebell_domain::trigger::{Status, StatusWord};
 use lakebell_engine::dispatch::Dispatched;
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::ports::scheduler::{CheckOutcome, Preflight};
+use lakebell_engine::ports::time::Clock as _;
 use lakebell_testkit::{Fault, Op, StartFault};
 use serde_json::json;
 
@@ -104,7 +105,7 @@ async fn a_lease_that_ran_out_is_looked_into_before_anything_is_tried_again() {
     assert_eq!(d.scheduler.start_calls(), 1);
     let later = d.carry(&message).await.unwrap();
     assert!(matches!(later, Some(Dispatched::Later { .. })), "the lease still holds");
-    d.world.clock.advance(Duration::from_secs(120));
+    d.world.clock.advance(Duration::from_mins(2));
     d.carry(&message).await.unwrap();
     assert_eq!(d.scheduler.start_calls(), 1, "found and adopted, not started again");
     d.assert_started("t", 1);
@@ -151,7 +152,7 @@ async fn an_outage_of_hours_uses_up_no_try_and_starts_once_when_it_is_over() {
     }
     for _ in 0..60 {
         d.carry(&message).await.unwrap();
-        d.world.clock.advance(Duration::from_secs(300));
+        d.world.clock.advance(Duration::from_mins(5));
     }
     assert_eq!(d.triggers("t")[0].tries, 0);
     d.carry(&message).await.unwrap();
@@ -176,7 +177,7 @@ async fn case_80_two_instances_of_one_call_are_reported_and_no_third_is_started(
     d.world.tap.fault(Op::Write, 2, Fault::DiesBefore);
     assert!(d.carry(&message).await.is_err());
     d.world.tap.revive();
-    d.world.clock.advance(Duration::from_secs(120));
+    d.world.clock.advance(Duration::from_mins(2));
     d.carry(&message).await.unwrap();
     let trigger = d.triggers("t").remove(0);
     assert_eq!((trigger.instance.unwrap().0, trigger.extra_instances.len()), (1, 1));
@@ -204,7 +205,6 @@ async fn too_little_time_left_starts_nothing() {
     let Message::Dispatch { target, trigger, attempt, trace } = message else { panic!("a dispatch message") };
     let dispatcher = lakebell_engine::dispatch::Dispatcher { ports: d.world.ports(), scheduler: d.scheduler.clone() };
     let order = lakebell_engine::dispatch::Order { target, trigger, attempt, trace };
-    use lakebell_engine::ports::time::Clock as _;
     let deadline = d.world.clock.now() + jiff::SignedDuration::from_secs(5);
     assert!(dispatcher.dispatch(&order, deadline).await.unwrap_err().retryable());
     assert_eq!(d.scheduler.start_calls(), 0);

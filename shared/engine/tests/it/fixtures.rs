@@ -104,7 +104,7 @@ impl Replay {
         }
     }
 
-    fn created(&self, step: &Step) -> Option<Created> {
+    fn created(step: &Step) -> Option<Created> {
         let body = step.body.as_ref()?;
         let key = format!("{ROOT}/{}", step.rel);
         let etag = Some(lakebell_testkit::MemoryStorage::etag_of(body));
@@ -112,7 +112,7 @@ impl Replay {
     }
 
     async fn notify(&self, step: &Step) {
-        if let Some(created) = self.created(step) {
+        if let Some(created) = Self::created(step) {
             self.watcher.created(&created, &trace()).await.unwrap();
         }
     }
@@ -143,7 +143,7 @@ impl Replay {
         for branch in self.assets.keys() {
             let state = self.state(branch);
             let of_branch = commits.iter().filter(|commit| commit["branch"] == branch.as_str());
-            let newest = of_branch.clone().last();
+            let newest = of_branch.clone().next_back();
             let label = format!("{} ({how}), branch {branch}", case.name);
             let position = newest.map_or(0, |commit| commit["position"].as_u64().unwrap());
             assert_eq!(state.position().ordinal.0, position, "{label}: newest");
@@ -151,7 +151,7 @@ impl Replay {
             if let Some(uuid) = uuid {
                 assert_eq!(state.table.as_ref().unwrap().fingerprint.0, uuid, "{label}: identity");
             }
-            let data = of_branch.filter(|commit| commit["changes_data"] != false).last();
+            let data = of_branch.filter(|commit| commit["changes_data"] != false).next_back();
             let data = data.map(|commit| commit["position"].as_u64().unwrap());
             assert_eq!(state.data.map(|data| data.version.position.ordinal.0), data, "{label}: newest data commit");
             assert!(state.hold.is_none(), "{label}: {:?}", state.hold);
@@ -178,8 +178,8 @@ async fn every_recorded_history_in_its_own_order_counts_each_data_commit_once() 
         let of_main = commits.iter().filter(|commit| commit["branch"] == "main");
         let is_dense = of_main.zip(1..).all(|(commit, id)| commit["position"] == id);
         if !rewritten && is_dense {
-            let on_main = |commit: &&Value| commit["branch"] == "main" && commit["changes_data"] != false;
-            let expected = commits.iter().filter(on_main).count();
+            let is_data = |commit: &&Value| commit["branch"] == "main" && commit["changes_data"] != false;
+            let expected = commits.iter().filter(is_data).count();
             let counted = replay.state("main").data.map_or(0, |data| data.count);
             assert_eq!(counted, expected as u64, "{}: data commits", case.name);
         }

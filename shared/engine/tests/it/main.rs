@@ -1,7 +1,10 @@
 //! The engine over the ports in memory.
+// Helpers of tests are tests: what they do not expect ends the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod budget;
 mod claim;
+mod compensate;
 mod dispatch;
 mod fixtures;
 mod observe;

@@ -19,31 +19,31 @@ use lakebell_engine::{EngineError, evaluate, targets};
 use lakebell_testkit::rules::Records;
 use lakebell_testkit::{MemoryScheduler, MemoryStorage, PaimonTable, World};
 
-pub const PROJECT: ProjectCode = ProjectCode(7);
-pub const BUCKET: &str = "lake";
+pub(crate) const PROJECT: ProjectCode = ProjectCode(7);
+pub(crate) const BUCKET: &str = "lake";
 
-pub struct Deployment {
-    pub world: World,
-    pub watcher: Watcher,
-    pub scheduler: Arc<MemoryScheduler>,
-    pub tables: BTreeMap<String, PaimonTable>,
-    pub ids: BTreeMap<String, AssetId>,
+pub(crate) struct Deployment {
+    pub(crate) world: World,
+    pub(crate) watcher: Watcher,
+    pub(crate) scheduler: Arc<MemoryScheduler>,
+    pub(crate) tables: BTreeMap<String, PaimonTable>,
+    pub(crate) ids: BTreeMap<String, AssetId>,
 }
 
-pub fn trace() -> TraceId {
+pub(crate) fn trace() -> TraceId {
     TraceId::new("trace-of-a-test").unwrap()
 }
 
-pub fn key(table: &str) -> AssetKey {
+pub(crate) fn key(table: &str) -> AssetKey {
     format!("paimon://ods_db/{table}").parse().unwrap()
 }
 
-pub fn target_id(name: &str) -> TargetId {
+pub(crate) fn target_id(name: &str) -> TargetId {
     TargetId { project: PROJECT, name: name.parse().unwrap() }
 }
 
 /// A target `name` with groups of tables, as in `[("g", "all", &["a", "b"])]`.
-pub fn spec(name: &str, groups: &[(&str, serde_json::Value, &[&str])]) -> TargetSpec {
+pub(crate) fn spec(name: &str, groups: &[(&str, serde_json::Value, &[&str])]) -> TargetSpec {
     let groups: Vec<_> = groups
         .iter()
         .map(|(group, advance, tables)| {
@@ -55,7 +55,7 @@ pub fn spec(name: &str, groups: &[(&str, serde_json::Value, &[&str])]) -> Target
 }
 
 impl Deployment {
-    pub async fn with(tables: &[&str]) -> Self {
+    pub(crate) async fn with(tables: &[&str]) -> Self {
         let world = World::new(1);
         let mut deployment = Self {
             watcher: Watcher::new(world.ports()),
@@ -70,7 +70,7 @@ impl Deployment {
         deployment
     }
 
-    pub async fn register(&mut self, table: &str) {
+    pub(crate) async fn register(&mut self, table: &str) {
         let storage: Arc<MemoryStorage> = Arc::clone(&self.world.storage);
         let paimon = PaimonTable::new(storage, BUCKET, &format!("wh/ods_db.db/{table}"));
         let spec = AssetSpec { key: key(table), location: paimon.location().parse().unwrap() };
@@ -80,37 +80,37 @@ impl Deployment {
         self.tables.insert(table.to_owned(), paimon);
     }
 
-    pub async fn declare(&self, spec: &TargetSpec) -> targets::Declared {
+    pub(crate) async fn declare(&self, spec: &TargetSpec) -> targets::Declared {
         targets::declare(&self.world.quiet_ports(), PROJECT, spec, &trace()).await.expect("declare")
     }
 
-    pub fn table(&mut self, table: &str) -> &mut PaimonTable {
+    pub(crate) fn table(&mut self, table: &str) -> &mut PaimonTable {
         self.tables.get_mut(table).unwrap()
     }
 
     /// Commits and delivers the notification.
-    pub async fn commit(&mut self, table: &str, kind: &str) -> Watched {
+    pub(crate) async fn commit(&mut self, table: &str, kind: &str) -> Watched {
         let id = self.table(table).commit(kind, 1);
         self.notify(table, id).await
     }
 
-    pub fn created(&self, table: &str, id: u64) -> Created {
+    pub(crate) fn created(&self, table: &str, id: u64) -> Created {
         let paimon = &self.tables[table];
         let object = paimon.key(id);
         let etag = self.world.storage.etag(BUCKET, &object);
         Created { bucket: BUCKET.to_owned(), key: object, etag }
     }
 
-    pub async fn notify(&self, table: &str, id: u64) -> Watched {
+    pub(crate) async fn notify(&self, table: &str, id: u64) -> Watched {
         self.try_notify(table, id).await.expect("notify")
     }
 
-    pub async fn try_notify(&self, table: &str, id: u64) -> Result<Watched, EngineError> {
+    pub(crate) async fn try_notify(&self, table: &str, id: u64) -> Result<Watched, EngineError> {
         self.watcher.created(&self.created(table, id), &trace()).await
     }
 
     /// Carries every queued message out, until none is left or only ones that must come later.
-    pub async fn run_dispatcher(&self) -> Vec<Trigger> {
+    pub(crate) async fn run_dispatcher(&self) -> Vec<Trigger> {
         let mut ended = Vec::new();
         for _ in 0..100 {
             let messages = self.world.queue.drain();
@@ -141,7 +141,7 @@ impl Deployment {
         panic!("the queue never became empty");
     }
 
-    pub async fn carry(&self, message: &Message) -> Result<Option<Dispatched>, EngineError> {
+    pub(crate) async fn carry(&self, message: &Message) -> Result<Option<Dispatched>, EngineError> {
         let ports = self.world.ports();
         match message {
             Message::Dispatch { target, trigger, attempt, trace } => {
@@ -169,21 +169,21 @@ impl Deployment {
         }
     }
 
-    pub async fn why(&self, name: &str) -> Evaluation {
+    pub(crate) async fn why(&self, name: &str) -> Evaluation {
         let explained = targets::explain(&self.world.quiet_ports(), &[target_id(name)]).await.expect("explain");
         explained.into_iter().next().expect("the target is declared").1
     }
 
-    pub fn records(&self) -> Records {
+    pub(crate) fn records(&self) -> Records {
         Records::of(&self.world.items.dump()).expect("readable records")
     }
 
-    pub fn head(&self, table: &str) -> AssetHead {
+    pub(crate) fn head(&self, table: &str) -> AssetHead {
         self.records().assets.remove(&self.ids[table]).unwrap()
     }
 
     /// Triggers of a target in the order of their claims.
-    pub fn triggers(&self, name: &str) -> Vec<Trigger> {
+    pub(crate) fn triggers(&self, name: &str) -> Vec<Trigger> {
         let target = target_id(name);
         let mut triggers: Vec<Trigger> =
             self.records().triggers.into_values().filter(|trigger| trigger.target == target).collect();
@@ -194,7 +194,7 @@ impl Deployment {
     }
 
     /// `table@to` of each range of a trigger.
-    pub fn took(trigger: &Trigger) -> Vec<String> {
+    pub(crate) fn took(trigger: &Trigger) -> Vec<String> {
         let mut took: Vec<String> = trigger
             .ranges
             .iter()
@@ -208,7 +208,7 @@ impl Deployment {
         took
     }
 
-    pub fn assert_started(&self, name: &str, count: usize) {
+    pub(crate) fn assert_started(&self, name: &str, count: usize) {
         let started = self.triggers(name);
         let started = started.iter().filter(|trigger| matches!(trigger.status(), Status::Success { .. })).count();
         assert_eq!(started, count, "started triggers of {name}");

@@ -1,0 +1,199 @@
+//! What a clock has to do: look at every asset, evaluate every target, and carry on what has a
+//! timer. Everything ends in the use cases that a notification reaches, so a pass normally finds
+//! nothing to do.
+//!
+//! A pass hands its work out as messages, so that it goes beyond one invocation, and remembers how
+//! far it came, so that one that runs out of time is continued and not begun again.
+
+use jiff::{SignedDuration, Timestamp};
+use lakebell_domain::ids::TraceId;
+use lakebell_domain::trigger::{Arrow, Status, Trigger};
+use serde::{Deserialize, Serialize};
+
+use crate::EngineError;
+use crate::evaluate::{INLINE_TARGETS, defect, send, trigger_draft};
+use crate::layout::{self, SHARDS};
+use crate::ports::Ports;
+use crate::ports::items::{Index, Key, Write, Written};
+use crate::ports::queue::Message;
+use crate::records::{RegisteredAsset, RegisteredTarget};
+use crate::store::{self, Stored};
+
+/// Registry entries read in one go.
+const PAGE: usize = 100;
+/// Timers taken from one shard in one pass; the rest is due in the next.
+const TIMERS_PER_SHARD: usize = 100;
+/// The first pause after which a queued trigger is sent again; it doubles with every send.
+const FIRST_RESEND: SignedDuration = SignedDuration::from_mins(1);
+/// The longest pause between two sends of one trigger.
+const LONGEST_RESEND: SignedDuration = SignedDuration::from_hours(1);
+
+/// The registries that a pass goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Registry {
+    Assets,
+    Targets,
+}
+
+/// How far a pass came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    registry: Registry,
+    shard: u8,
+    after: Option<String>,
+}
+
+impl Place {
+    const START: Self = Self { registry: Registry::Assets, shard: 0, after: None };
+
+    fn range(&self) -> crate::ports::items::Range {
+        let name = match self.registry {
+            Registry::Assets => "RA",
+            Registry::Targets => "RT",
+        };
+        layout::registry_shard(name, self.shard)
+    }
+
+    /// The place after a page that ended at `next`; `None` at the end of the pass.
+    fn following(&self, next: Option<String>) -> Option<Self> {
+        match (next, self.registry) {
+            (Some(after), _) => Some(Self { after: Some(after), ..self.clone() }),
+            (None, _) if self.shard + 1 < SHARDS => Some(Self { shard: self.shard + 1, after: None, ..self.clone() }),
+            (None, Registry::Assets) => Some(Self { registry: Registry::Targets, shard: 0, after: None }),
+            (None, Registry::Targets) => None,
+        }
+    }
+}
+
+/// What a pass did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Assets handed out to be looked at.
+    pub assets: usize,
+    /// Targets handed out to be evaluated.
+    pub targets: usize,
+    /// Whether it went through both registries; `false` where it stopped and will be continued.
+    pub is_complete: bool,
+}
+
+/// What a sweep did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// Queued triggers that were sent again.
+    pub sent_again: usize,
+    /// Waiting triggers whose time had come.
+    pub woken: usize,
+    /// Triggers with a lease that ran out or an unknown outcome, handed to the dispatcher.
+    pub looked_into: usize,
+    /// Triggers that somebody else moved meanwhile.
+    pub moved: usize,
+}
+
+/// Hands out every asset and then every target, from where the last pass stopped until `deadline`.
+pub async fn pass(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result<Pass, EngineError> {
+    let key = Key::new("SCAN", "-");
+    let kept: Option<Stored<Option<Place>>> = store::get(&*ports.items, key.clone()).await?;
+    let begun = kept.as_ref().and_then(|kept| kept.value.clone());
+    let mut place = begun.clone().unwrap_or(Place::START);
+    let mut pass = Pass::default();
+    loop {
+        let page = ports.items.query(&place.range(), Some(PAGE), place.after.as_deref()).await?;
+        match place.registry {
+            Registry::Assets => {
+                for item in &page.found {
+                    let asset = store::decode::<RegisteredAsset>(item)?.value.id;
+                    ports.queue.send(&Message::Observe { asset, trace: trace.clone() }).await?;
+                }
+                pass.assets += page.found.len();
+            }
+            Registry::Targets => {
+                for chunk in page.found.chunks(INLINE_TARGETS) {
+                    let target = |item| store::decode::<RegisteredTarget>(item).map(|stored| stored.value.id);
+                    let targets = chunk.iter().map(target).collect::<Result<_, _>>()?;
+                    ports.queue.send(&Message::Evaluate { targets, trace: trace.clone() }).await?;
+                }
+                pass.targets += page.found.len();
+            }
+        }
+        match place.following(page.next) {
+            None => {
+                pass.is_complete = true;
+                break;
+            }
+            Some(next) => place = next,
+        }
+        if ports.clock.now() >= deadline {
+            break;
+        }
+    }
+    let reached = (!pass.is_complete).then_some(place);
+    if reached != begun || kept.is_none() {
+        let draft = store::draft(key, &reached)?;
+        let action = match kept {
+            Some(kept) => Write::Replace(draft, kept.rev),
+            None => Write::Create(draft),
+        };
+        // Two passes at once hand work out twice, which changes nothing; the later one's place stays.
+        store::write(&*ports.items, &*ports.random, &[action]).await?;
+    }
+    Ok(pass)
+}
+
+/// Carries on every trigger whose time has come. Each hit of the index is read again consistently
+/// before anything is decided.
+pub async fn sweep(ports: &Ports, trace: &TraceId) -> Result<Sweep, EngineError> {
+    let mut sweep = Sweep::default();
+    let up_to = format!("{}#\u{10ffff}", layout::moment(ports.clock.now()));
+    for shard in 0..SHARDS {
+        let partition = layout::sweep_partition(shard);
+        let due = ports.items.index(Index::Sweep, &partition, Some(&up_to), false, TIMERS_PER_SHARD, None).await?;
+        if due.found.is_empty() {
+            continue;
+        }
+        for item in ports.items.get(&due.found).await? {
+            let trigger: Stored<Trigger> = store::decode(&item)?;
+            carry_on(ports, trigger, trace, &mut sweep).await?;
+        }
+    }
+    Ok(sweep)
+}
+
+async fn carry_on(
+    ports: &Ports,
+    trigger: Stored<Trigger>,
+    trace: &TraceId,
+    sweep: &mut Sweep,
+) -> Result<(), EngineError> {
+    let now = ports.clock.now();
+    let is_due = trigger.value.due_at.is_some_and(|due_at| due_at <= now);
+    if trigger.value.has_ended() || !is_due {
+        return Ok(());
+    }
+    let (next, count) = match trigger.value.status() {
+        Status::Unknown { held: true, .. } => return Ok(()),
+        Status::Queued => (sent(&trigger.value, now)?, &mut sweep.sent_again),
+        Status::Leased { .. } | Status::Unknown { .. } => (sent(&trigger.value, now)?, &mut sweep.looked_into),
+        Status::Waiting { .. } => {
+            let woken = trigger.value.apply(&Arrow::Wake, now).map_err(defect)?;
+            (sent(&woken, now)?, &mut sweep.woken)
+        }
+        Status::Success { .. } | Status::Failed { .. } | Status::Skipped { .. } => return Ok(()),
+    };
+    let action = Write::Replace(trigger_draft(&next)?, trigger.rev);
+    if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
+        send(ports, &next, trace).await?;
+        *count += 1;
+    } else {
+        sweep.moved += 1;
+    }
+    Ok(())
+}
+
+/// Sent once more, with a growing pause until the next time, so that an outage does not multiply
+/// messages.
+fn sent(trigger: &Trigger, now: Timestamp) -> Result<Trigger, EngineError> {
+    let pause = (FIRST_RESEND * (1 << trigger.sends.min(10))).min(LONGEST_RESEND);
+    trigger.apply(&Arrow::Send { due_at: now + pause }, now).map_err(defect)
+}
