@@ -3,7 +3,8 @@
 //! One action goes as a plain conditional request, which costs half of a transaction; several go
 //! as `TransactWriteItems`. Both ask for the item that stands there when a condition fails, so
 //! that a writer whose first request landed and whose answer was lost can tell its own write by
-//! its attempt id.
+//! its attempt id. A removal leaves nothing to tell by: one that had landed already answers that
+//! there is no such item.
 //!
 //! The SDK does not repeat writes: they are repeated here, where it is known whether an earlier
 //! try may have landed. Only then is an error `Unavailable` instead of `Contention`.
