@@ -1,0 +1,91 @@
+//! From a tick of the schedule to a sweep and, where it asks for one, a pass.
+
+use jiff::{SignedDuration, Timestamp};
+use lakebell_aws::Measure;
+use lakebell_engine::compensate::{self, Pass, Sweep};
+use lakebell_engine::{EngineError, store};
+use lambda_runtime::{Diagnostic, LambdaEvent};
+use serde_json::Value;
+
+use crate::context::Context;
+
+/// Kept free at the end of an invocation for the last page and the place that is remembered.
+const RESERVE: SignedDuration = SignedDuration::from_secs(10);
+
+/// The tick failed; the schedule's next one does the same again.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Failed(#[from] EngineError);
+
+impl From<Failed> for Diagnostic {
+    fn from(failed: Failed) -> Self {
+        Self { error_type: failed.0.kind().code().to_owned(), error_message: failed.0.to_string() }
+    }
+}
+
+/// A tick `{"task": "sweep"}` only sweeps; every other one sweeps and then hands out a pass.
+pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<(), Failed> {
+    let trace = store::new_trace(&*context.ports.random)?;
+    let swept = compensate::sweep(&context.ports, &trace).await?;
+    log_sweep(swept, &trace.to_string());
+    if event.payload["task"] == "sweep" {
+        return Ok(());
+    }
+    let deadline = deadline(event.context.deadline) - RESERVE;
+    let pass = compensate::pass(&context.ports, &trace, deadline).await?;
+    context.metrics.count(Measure::CompensationScan, &[]);
+    log_pass(pass, &trace.to_string());
+    Ok(())
+}
+
+/// When Lambda ends the invocation; 0 stands for nobody knows.
+fn deadline(millis: u64) -> Timestamp {
+    let known = i64::try_from(millis).ok().filter(|millis| *millis > 0);
+    known.and_then(|millis| Timestamp::from_millisecond(millis).ok()).unwrap_or(Timestamp::MAX)
+}
+
+#[allow(non_snake_case)] // the field names of the logs
+fn log_sweep(swept: Sweep, traceId: &str) {
+    let Sweep { sent_again, woken, looked_into, moved } = swept;
+    tracing::info!(traceId, sentAgain = sent_again, woken, lookedInto = looked_into, moved, "swept");
+}
+
+#[allow(non_snake_case)] // the field names of the logs
+fn log_pass(pass: Pass, traceId: &str) {
+    let Pass { assets, targets, is_complete } = pass;
+    tracing::info!(traceId, assets, targets, isComplete = is_complete, "handed out a pass");
+}
+
+#[cfg(test)]
+mod tests {
+    use lakebell_testkit::World;
+    use lambda_runtime::Context as Invocation;
+    use serde_json::json;
+
+    use super::*;
+
+    async fn tick(payload: Value) -> World {
+        let world = World::new(1);
+        let context = Context { ports: world.ports(), metrics: lakebell_aws::Metrics::from_env() };
+        handle(LambdaEvent::new(payload, Invocation::default()), &context).await.unwrap();
+        world
+    }
+
+    #[tokio::test]
+    async fn a_scheduled_event_sweeps_and_passes_whatever_its_shape() {
+        for sample in ["scheduled_rule", "scheduler"] {
+            let path = format!("{}/../../events/compensator/{sample}.json", env!("CARGO_MANIFEST_DIR"));
+            let payload = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+            let world = tick(payload).await;
+            assert_eq!(world.tap.count(lakebell_testkit::Op::Query), 32, "both registries, 16 shards each");
+            assert_eq!(world.tap.count(lakebell_testkit::Op::Index), 16);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_sweep_reads_only_the_timers() {
+        let world = tick(json!({"task": "sweep"})).await;
+        assert_eq!(world.tap.count(lakebell_testkit::Op::Index), 16);
+        assert_eq!(world.tap.total(), 16);
+    }
+}
