@@ -1,0 +1,175 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use lakebell_domain::asset::{AssetKey, Location};
+use lakebell_domain::ids::{ConnectionName, ProjectCode, TargetName, TriggerKey};
+
+/// Starts DolphinScheduler workflows when lakehouse tables have new data
+#[derive(Debug, Parser)]
+#[command(name = "lakebell", version, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Base URL of the API; without it, that of the local deployment
+    #[arg(long, global = true, value_name = "URL", env = "LAKEBELL_API_URL")]
+    pub(crate) api: Option<String>,
+    /// Token of the API
+    #[arg(long, global = true, value_name = "T", env = "LAKEBELL_API_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+    /// DolphinScheduler's code of the project
+    #[arg(long, global = true, value_name = "CODE", env = "LAKEBELL_PROJECT")]
+    pub(crate) project: Option<ProjectCode>,
+    /// Write JSON, for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make the deployment what a file says; safe to repeat
+    Apply(ApplyArgs),
+    /// Remove one thing
+    #[command(subcommand)]
+    Delete(Doomed),
+    /// List assets, or show the state of one
+    Assets {
+        /// The asset, as in paimon://ods_db/orders
+        key: Option<AssetKey>,
+    },
+    /// List the events of an asset, newest first
+    Events {
+        /// The asset, as in paimon://ods_db/orders
+        key: AssetKey,
+        /// How many at most
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// List triggers, newest first
+    Triggers(TriggersArgs),
+    /// Show one trigger and its way so far
+    Trigger {
+        /// Its key, as `triggers` shows it
+        key: TriggerKey,
+    },
+    /// Explain why targets start or do not
+    Why {
+        /// A target's name or the code of its workflow; without it, every target of the project
+        target: Option<String>,
+    },
+    /// Accept that an asset's history was rewritten; it starts anew from what is there
+    AcceptRewrite {
+        /// The asset
+        key: AssetKey,
+    },
+    /// Look at the whole table now
+    Observe {
+        /// The asset
+        key: AssetKey,
+    },
+    /// Look at tables without a deployment
+    #[command(subcommand)]
+    Table(TableCommand),
+}
+
+/// `apply`.
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    /// The file
+    #[arg(short = 'f', long = "file", value_name = "FILE", default_value = "lakebell.yaml")]
+    pub(crate) file: PathBuf,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Remove the project's targets and assets that are not in the file
+    #[arg(long)]
+    pub(crate) prune: bool,
+}
+
+/// What `delete` removes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Doomed {
+    /// Deregister an asset; its targets are then blocked
+    Asset {
+        /// Its key
+        key: AssetKey,
+    },
+    /// Undeclare a target, or with a workflow's code all targets of it
+    Target {
+        /// Its name
+        name: TargetName,
+    },
+    /// Forget a connection
+    Connection {
+        /// Its name
+        name: ConnectionName,
+    },
+    /// Forget a warehouse; the assets that it brought stay
+    Warehouse {
+        /// Its location, as in s3://lake/warehouse
+        location: Location,
+    },
+}
+
+/// `triggers`.
+#[derive(Debug, Args)]
+pub(crate) struct TriggersArgs {
+    /// Only those of a target
+    #[arg(long)]
+    pub(crate) target: Option<TargetName>,
+    /// Only those with a status
+    #[arg(long, ignore_case = true)]
+    pub(crate) status: Option<TriggerStatus>,
+    /// How many at most
+    #[arg(long, default_value_t = 50)]
+    pub(crate) limit: usize,
+}
+
+/// The statuses of a trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum TriggerStatus {
+    /// Queued, being started, or waiting to be
+    Triggering,
+    /// It may have started
+    Unknown,
+    /// It started
+    Success,
+    /// It did not start
+    Failed,
+    /// It was not to start
+    Skipped,
+}
+
+/// `table`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TableCommand {
+    /// Show what Lakebell sees in a table
+    Inspect(InspectArgs),
+}
+
+/// `table inspect`.
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// The table's format
+    #[arg(long, value_enum, default_value_t = TableFormat::Paimon)]
+    pub(crate) format: TableFormat,
+    /// The table's root: a folder, or an URL as in s3://lake/warehouse/ods_db.db/orders
+    pub(crate) path: String,
+}
+
+/// Formats that can be inspected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableFormat {
+    /// Apache Paimon
+    Paimon,
+}

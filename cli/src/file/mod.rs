@@ -1,0 +1,228 @@
+//! `lakebell.yaml`: what a deployment should hold.
+
+mod position;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::path::Path;
+
+use lakebell_domain::Invalid;
+use lakebell_domain::asset::{Format, Location};
+use lakebell_domain::ids::{ConnectionName, ProjectCode, TargetId, TargetName, TaskCode, WorkflowCode};
+use lakebell_domain::target::{GroupSpec, TargetSpec};
+use lakebell_engine::assets::AssetSpec;
+use lakebell_engine::ports::scheduler::ConnectionSpec;
+use lakebell_engine::records::Warehouse;
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use self::position::Node;
+use crate::error::{CliError, Place};
+
+/// What a file declares, checked as far as that is possible without the deployment.
+#[derive(Debug)]
+pub(crate) struct Declarations {
+    /// The project of everything that names no other.
+    pub(crate) project: ProjectCode,
+    pub(crate) connections: Vec<ConnectionSpec>,
+    pub(crate) warehouses: Vec<Warehouse>,
+    pub(crate) assets: Vec<AssetSpec>,
+    pub(crate) targets: Vec<(TargetId, TargetSpec)>,
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Document {
+    project: ProjectCode,
+    #[serde(default)]
+    connections: Option<Vec<ConnectionSpec>>,
+    #[serde(default)]
+    warehouses: Option<Vec<WarehouseEntry>>,
+    #[serde(default)]
+    assets: Option<Vec<AssetSpec>>,
+    #[serde(default)]
+    targets: Option<Vec<TargetEntry>>,
+}
+
+/// A warehouse, whose project is the file's unless it says otherwise.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WarehouseEntry {
+    location: Location,
+    format: Format,
+    catalog: Option<String>,
+    project: Option<ProjectCode>,
+}
+
+/// A target, whose project is the file's unless it says otherwise: the fields of [`TargetSpec`]
+/// and `project`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TargetEntry {
+    project: Option<ProjectCode>,
+    name: Option<TargetName>,
+    connection: Option<ConnectionName>,
+    workflow_definition_code: Option<WorkflowCode>,
+    workflow_definition_name: Option<String>,
+    task_definition_code: Option<TaskCode>,
+    groups: Vec<GroupSpec>,
+    enabled_flag: Option<u8>,
+}
+
+impl TargetEntry {
+    fn into_spec(self) -> Result<TargetSpec, Invalid> {
+        let connection = match self.connection {
+            Some(connection) => connection,
+            None => ConnectionName::new("default")?,
+        };
+        Ok(TargetSpec {
+            name: self.name,
+            connection,
+            workflow_definition_code: self.workflow_definition_code,
+            workflow_definition_name: self.workflow_definition_name,
+            task_definition_code: self.task_definition_code,
+            groups: self.groups,
+            enabled_flag: self.enabled_flag.unwrap_or(1),
+        })
+    }
+}
+
+/// Reads a file.
+pub(crate) fn read(path: &Path) -> Result<Declarations, CliError> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        CliError::failed(
+            format!("{} cannot be read: {error}", path.display()),
+            "give the file with -f FILE; docs/lakebell-yaml.md says what goes into it",
+        )
+    })?;
+    parse(path, &text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Declarations, CliError> {
+    let document: Document = parse_as(path, text)?;
+    let shape: Spanned<Node> = parse_as(path, text)?;
+    check(document).map_err(|invalid| {
+        let (line, column) = position::find(&shape, &invalid.field);
+        CliError::InFile {
+            place: Place { path: path.to_owned(), line, column },
+            field: invalid.field,
+            problem: invalid.problem,
+            hint: invalid.hint,
+        }
+    })
+}
+
+/// Reads the text as a type; a refusal has the path of the field beside its place.
+fn parse_as<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, CliError> {
+    let field = RefCell::new(String::new());
+    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+    let parsed = serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| {
+        serde_path_to_error::deserialize(deserializer).map_err(|error| {
+            *field.borrow_mut() = error.path().to_string();
+            error.into_inner()
+        })
+    });
+    parsed.map_err(|error| in_file(path, &field.borrow(), &error))
+}
+
+fn in_file(path: &Path, field: &str, error: &serde_saphyr::Error) -> CliError {
+    let (line, column) = error.location().map_or((1, 1), |location| (location.line(), location.column()));
+    let said = error.to_string();
+    let problem = said.strip_suffix(&format!(" at line {line}, column {column}")).unwrap_or(&said);
+    // The advice after the comma is for programmers.
+    let problem = problem.strip_suffix(", set DuplicateKeyPolicy in Options if acceptable").unwrap_or(problem);
+    // A refused text is told with its reason, as `field: problem; hint`.
+    let (problem, hint) = match problem.rsplit_once("; ") {
+        Some((problem, hint)) => (problem, hint),
+        None => (problem, "docs/lakebell-yaml.md says what goes where"),
+    };
+    CliError::InFile {
+        place: Place { path: path.to_owned(), line, column },
+        field: if field == "." { String::new() } else { field.to_owned() },
+        problem: problem.to_owned(),
+        hint: hint.to_owned(),
+    }
+}
+
+fn check(document: Document) -> Result<Declarations, Invalid> {
+    positive(document.project, "project")?;
+    let connections = document.connections.unwrap_or_default();
+    unique("connections", "name", connections.iter().map(|connection| &connection.name))?;
+    let warehouses = warehouses(document.warehouses.unwrap_or_default(), document.project)?;
+    unique("warehouses", "location", warehouses.iter().map(|warehouse| &warehouse.location))?;
+    let assets = document.assets.unwrap_or_default();
+    unique("assets", "key", assets.iter().map(|asset| &asset.key))?;
+    unique("assets", "location", assets.iter().map(|asset| Spot(&asset.location, asset.key.branch())))?;
+    let targets = targets(document.targets.unwrap_or_default(), document.project)?;
+    Ok(Declarations { project: document.project, connections, warehouses, assets, targets })
+}
+
+fn positive(project: ProjectCode, field: &str) -> Result<(), Invalid> {
+    if project.0 > 0 {
+        return Ok(());
+    }
+    Err(Invalid::new(
+        field,
+        format!("{project} is no project code"),
+        "use the positive number that DolphinScheduler shows",
+    ))
+}
+
+fn warehouses(entries: Vec<WarehouseEntry>, default: ProjectCode) -> Result<Vec<Warehouse>, Invalid> {
+    let mut warehouses = Vec::with_capacity(entries.len());
+    for (at, entry) in entries.into_iter().enumerate() {
+        let project = entry.project.unwrap_or(default);
+        positive(project, &format!("warehouses[{at}].project"))?;
+        warehouses.push(Warehouse { location: entry.location, format: entry.format, catalog: entry.catalog, project });
+    }
+    Ok(warehouses)
+}
+
+fn targets(entries: Vec<TargetEntry>, default: ProjectCode) -> Result<Vec<(TargetId, TargetSpec)>, Invalid> {
+    let mut targets = Vec::with_capacity(entries.len());
+    for (at, entry) in entries.into_iter().enumerate() {
+        let place = format!("targets[{at}]");
+        let project = entry.project.unwrap_or(default);
+        positive(project, &format!("{place}.project"))?;
+        let spec = entry.into_spec().map_err(|invalid| invalid.within(&place))?;
+        spec.check().map_err(|invalid| invalid.within(&place))?;
+        let name = spec.target_name().map_err(|invalid| invalid.within(&place))?;
+        targets.push((TargetId { project, name }, spec));
+    }
+    unique("targets", "name", targets.iter().map(|(id, _)| id))?;
+    Ok(targets)
+}
+
+/// Refuses a list in which two entries share what must be an entry's own.
+fn unique<T: Ord + Display>(list: &str, field: &str, values: impl Iterator<Item = T>) -> Result<(), Invalid> {
+    let mut seen: BTreeMap<T, usize> = BTreeMap::new();
+    for (at, value) in values.enumerate() {
+        if let Some(first) = seen.get(&value) {
+            return Err(Invalid::new(
+                format!("{list}[{at}].{field}"),
+                format!("{value} is declared by {list}[{first}] too"),
+                "declare it once",
+            ));
+        }
+        seen.insert(value, at);
+    }
+    Ok(())
+}
+
+/// A location, and a branch of the table there: what only one asset can have.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Spot<'a>(&'a Location, Option<&'a str>);
+
+impl Display for Spot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            Some(branch) => write!(f, "{} (branch {branch})", self.0),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

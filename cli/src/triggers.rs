@@ -1,0 +1,120 @@
+//! `triggers` and `trigger`.
+
+use clap::ValueEnum;
+use lakebell_domain::ids::{ProjectCode, TriggerKey};
+use serde_json::{Value, json};
+
+use crate::args::TriggersArgs;
+use crate::client::{Api, Request};
+use crate::error::CliError;
+use crate::report::Report;
+use crate::text::{BOLD, Table, at, fields, paint, painted_word, snapshot};
+
+/// The trigger history.
+pub(crate) async fn list(api: &Api, project: ProjectCode, args: &TriggersArgs) -> Result<Report, CliError> {
+    let mut query = Vec::new();
+    if let Some(target) = &args.target {
+        query.push(("target", target.to_string()));
+    }
+    if let Some(status) = args.status.and_then(|status| status.to_possible_value()) {
+        query.push(("status", status.get_name().to_owned()));
+    }
+    let path = ["projects", &project.to_string(), "asset-trigger-history"];
+    let items = api.list(&path, &query, Some(args.limit)).await?;
+    let mut table = Table::new(["KEY", "CLAIMED", "TARGET", "STATUS", "WORKFLOW", "INSTANCE", "TAKES"]);
+    for item in &items {
+        table.row([
+            at(item, "/key"),
+            at(item, "/claimedAt"),
+            target_name(item),
+            at(item, "/triggerStatus"),
+            at(item, "/workflow"),
+            at(item, "/instance"),
+            takes(item).into_iter().map(|(name, range)| format!("{name} {range}")).collect::<Vec<_>>().join(", "),
+        ]);
+        table.paint_last(3);
+    }
+    Ok(Report::new(table.or("No trigger yet. `lakebell why` says what is missing."), json!({ "items": items })))
+}
+
+/// The name within the project, which the command line named already.
+fn target_name(item: &Value) -> String {
+    let target = at(item, "/target");
+    target.split_once('/').map_or(target.clone(), |(_, name)| name.to_owned())
+}
+
+/// What it takes of each asset: alias and snapshots.
+fn takes(trigger: &Value) -> Vec<(String, String)> {
+    let ranges = trigger.get("ranges").and_then(Value::as_array);
+    ranges
+        .into_iter()
+        .flatten()
+        .map(|range| {
+            let aliases = range.get("aliases").and_then(Value::as_array).into_iter().flatten();
+            let aliases: Vec<&str> = aliases.filter_map(Value::as_str).collect();
+            let name = if aliases.is_empty() { at(range, "/key") } else { aliases.join("/") };
+            (name, snapshots(&side(range, "from"), &side(range, "to")))
+        })
+        .collect()
+}
+
+fn side(range: &Value, name: &str) -> String {
+    range.get(name).map(snapshot).unwrap_or_default()
+}
+
+/// From (exclusive) to (inclusive), as people read it.
+fn snapshots(from: &str, to: &str) -> String {
+    match (from, to) {
+        (_, "") => "nothing".to_owned(),
+        (from, to) if from == to => "nothing new".to_owned(),
+        ("", to) => format!("up to {to}"),
+        (from, to) => format!("{from} -> {to}"),
+    }
+}
+
+/// One trigger.
+pub(crate) async fn show(api: &Api, project: ProjectCode, key: &TriggerKey) -> Result<Report, CliError> {
+    let path = ["projects", &project.to_string(), "asset-trigger-history", key.as_str()];
+    let answer = api.send(&Request::get(&path)).await?;
+    Ok(Report::new(detail(&answer), answer))
+}
+
+fn detail(trigger: &Value) -> String {
+    let status = painted_word(&at(trigger, "/triggerStatus"));
+    let mut text = format!("{}  {status}\n", paint(BOLD, &at(trigger, "/key")));
+    text.push_str(&fields(
+        "  ",
+        &[
+            ("target", at(trigger, "/target")),
+            ("workflow", at(trigger, "/workflow")),
+            ("connection", at(trigger, "/connection")),
+            ("instance", at(trigger, "/instance")),
+            ("step", at(trigger, "/status/step")),
+            ("code", at(trigger, "/status/code")),
+            ("detail", at(trigger, "/status/detail")),
+            ("reason", at(trigger, "/reason")),
+            ("claimed", at(trigger, "/claimedAt")),
+            ("due", at(trigger, "/dueAt")),
+            ("attempt", at(trigger, "/attempt")),
+            ("replaces", at(trigger, "/replaces")),
+            ("trace", at(trigger, "/trace")),
+        ],
+    ));
+    text.push_str("\nTakes:\n");
+    for (name, range) in takes(trigger) {
+        text.push_str(&format!("  {name}  {range}\n"));
+    }
+    text.push_str("\nIts way:\n");
+    let mut log = Table::new(["AT", "ARROW", "DETAIL"]);
+    for passage in trigger.get("log").and_then(Value::as_array).into_iter().flatten() {
+        log.row([at(passage, "/at"), at(passage, "/arrow"), at(passage, "/detail")]);
+    }
+    text.push_str(&log.or("  nothing yet"));
+    if let Some(Value::Object(parameters)) = trigger.get("parameters") {
+        text.push_str("\nParameters of the workflow:\n");
+        for (name, value) in parameters {
+            text.push_str(&format!("  {name} = {}\n", value.as_str().unwrap_or_default()));
+        }
+    }
+    text
+}

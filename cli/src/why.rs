@@ -1,0 +1,155 @@
+//! `why`: the evaluator's explanation as a tree.
+//!
+//! Verdicts and codes are texts here, so that an older command line shows those of a newer API.
+
+use lakebell_domain::ids::ProjectCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::client::Api;
+use crate::error::CliError;
+use crate::report::Report;
+use crate::text::{BOLD, DIM, GOOD, at, paint, painted_word, snapshot};
+
+/// The verdict on a target.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Target {
+    target: String,
+    verdict: String,
+    reason: Option<Reason>,
+    groups: Vec<Group>,
+    open: Option<String>,
+}
+
+/// The verdict on a group.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Group {
+    group: String,
+    verdict: String,
+    reason: Option<Reason>,
+    rule: String,
+    members: Vec<Member>,
+}
+
+/// The verdict on a dependency.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Member {
+    asset: String,
+    alias: String,
+    verdict: String,
+    reason: Option<Reason>,
+    taken: Option<Value>,
+    newest: Option<Value>,
+}
+
+/// Why it is not READY.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct Reason {
+    code: String,
+    asset: Option<String>,
+    expected: String,
+    actual: String,
+    since: Option<String>,
+    unblock: String,
+}
+
+const READY: &str = "READY";
+
+/// Explains the targets of a project, or those of one name or workflow.
+pub(crate) async fn run(api: &Api, project: ProjectCode, target: Option<&str>) -> Result<Report, CliError> {
+    let project = project.to_string();
+    let mut path = vec!["projects", &project, "asset-dependencies"];
+    path.extend(target);
+    let items = api.list(&path, &[], None).await?;
+    let text = if items.is_empty() {
+        "No target is declared. `lakebell apply` declares those of a file.\n".to_owned()
+    } else {
+        items.iter().map(explain).collect::<Vec<_>>().join("\n")
+    };
+    Ok(Report::new(text, json!({ "items": items })))
+}
+
+fn explain(item: &Value) -> String {
+    match item.get("evaluation").map(Target::deserialize) {
+        Some(Ok(target)) => tree(&target),
+        _ => format!("{}: not evaluated yet\n", paint(BOLD, &at(item, "/definition/name"))),
+    }
+}
+
+fn tree(target: &Target) -> String {
+    let mut lines = vec![format!("{}  {}", paint(BOLD, &target.target), painted_word(&target.verdict))];
+    let of_groups = target.groups.iter().any(|group| group.reason == target.reason);
+    if let Some(reason) = target.reason.as_ref().filter(|_| !of_groups) {
+        lines.extend(full(reason).into_iter().map(|line| format!("│  {line}")));
+    }
+    if let Some(open) = &target.open {
+        lines.push(format!("│  {}  {open}  (lakebell trigger {open})", paint(DIM, "open trigger")));
+    }
+    for (at, group) in target.groups.iter().enumerate() {
+        let (branch, below) = if at + 1 == target.groups.len() { ("└─", "   ") } else { ("├─", "│  ") };
+        let mut of_group = group_lines(group).into_iter();
+        lines.extend(of_group.next().map(|first| format!("{branch} {first}")));
+        lines.extend(of_group.map(|line| format!("{below}{line}")));
+    }
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+fn group_lines(group: &Group) -> Vec<String> {
+    let mut lines = vec![
+        format!("group {}  {}", paint(BOLD, &group.group), painted_word(&group.verdict)),
+        format!("│  {}", group.rule),
+    ];
+    let of_members = group.members.iter().any(|member| member.reason == group.reason);
+    if let Some(reason) = group.reason.as_ref().filter(|_| !of_members) {
+        lines.extend(full(reason).into_iter().map(|line| format!("│  {line}")));
+    }
+    for (at, member) in group.members.iter().enumerate() {
+        let (branch, below) = if at + 1 == group.members.len() { ("└─", "   ") } else { ("├─", "│  ") };
+        let mut of_member = member_lines(member, group.verdict == READY).into_iter();
+        lines.extend(of_member.next().map(|first| format!("{branch} {first}")));
+        lines.extend(of_member.map(|line| format!("{below}{line}")));
+    }
+    lines
+}
+
+fn member_lines(member: &Member, is_group_ready: bool) -> Vec<String> {
+    let mut lines =
+        vec![format!("{}  {}  {}", paint(BOLD, &member.alias), painted_word(&member.verdict), member.asset)];
+    if member.verdict == READY {
+        let lead = if is_group_ready { "would take" } else { "has advanced" };
+        lines.push(format!("   {}  {}", paint(GOOD, lead), range(member)));
+    }
+    if let Some(reason) = &member.reason {
+        lines.extend(full(reason).into_iter().map(|line| format!("   {line}")));
+    }
+    lines
+}
+
+/// The versions that a claim would take.
+fn range(member: &Member) -> String {
+    let newest = member.newest.as_ref().map(snapshot).unwrap_or_default();
+    match &member.taken {
+        Some(taken) => format!("snapshots after {} up to {newest}", snapshot(taken)),
+        None => format!("everything up to snapshot {newest}"),
+    }
+}
+
+fn full(reason: &Reason) -> Vec<String> {
+    let mut lines = vec![format!("{}  docs/reasons/{}.md", paint(BOLD, &reason.code), reason.code)];
+    let rows = [
+        ("expected", Some(&reason.expected)),
+        ("actual", Some(&reason.actual)),
+        ("since", reason.since.as_ref()),
+        ("to unblock", Some(&reason.unblock)),
+    ];
+    for (name, value) in rows {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            lines.push(format!("  {}{}  {value}", paint(DIM, name), " ".repeat(10 - name.len())));
+        }
+    }
+    lines
+}

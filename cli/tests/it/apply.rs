@@ -1,0 +1,170 @@
+//! `apply`: the plan, what is sent for it, and doing it twice.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::stub::Stub;
+use crate::support::{Run, root, scratch};
+
+const FILE: &str = "\
+project: 7
+connections:
+  - {name: default, url: http://ds/dolphinscheduler, tokenSecret: secret}
+warehouses:
+  - {location: s3://lake/warehouse, format: paimon}
+assets:
+  - {key: paimon://ods_db/orders, location: s3://lake/orders}
+  - {key: paimon://ods_db/payments, location: s3://lake/payments}
+targets:
+  - name: dwd
+    workflowDefinitionCode: 5
+    groups:
+      - dependencies:
+          - asset: paimon://ods_db/orders
+          - asset: paimon://ods_db/payments
+";
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = scratch(name).join("lakebell.yaml");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn apply(stub: &Stub, path: &std::path::Path, more: &[&str]) -> Run {
+    let mut arguments = vec!["apply", "-f", path.to_str().unwrap()];
+    arguments.extend(more);
+    stub.run(&arguments)
+}
+
+/// Action, kind and name of each step.
+fn steps(run: &Run) -> Vec<String> {
+    let json = run.json();
+    let of = |step: &serde_json::Value| {
+        format!("{} {} {}", step["action"].as_str().unwrap(), step["kind"].as_str().unwrap(), step["name"].as_str().unwrap())
+    };
+    json["steps"].as_array().unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn a_dry_run_shows_the_plan_and_changes_nothing() {
+    let (stub, path) = (Stub::start(), file("dry-run", FILE));
+    let run = apply(&stub, &path, &["--dry-run", "--json"]).succeeded();
+    let expected = [
+        "create connection default",
+        "create warehouse s3://lake/warehouse",
+        "create asset paimon://ods_db/orders",
+        "create asset paimon://ods_db/payments",
+        "create target 7/dwd",
+    ];
+    assert_eq!(steps(&run), expected);
+    assert_eq!(stub.changes(), [String::new(); 0]);
+    let run = apply(&stub, &path, &["--dry-run"]).succeeded();
+    assert!(run.out.contains("  + asset       paimon://ods_db/orders\n      s3://lake/orders\n"), "{}", run.out);
+    assert!(run.out.ends_with("5 to create, 0 to change, 0 the same, 0 to delete; nothing was changed (--dry-run)\n"));
+}
+
+#[test]
+fn applying_twice_changes_nothing_the_second_time() {
+    let (stub, path) = (Stub::start(), file("twice", FILE));
+    apply(&stub, &path, &[]).succeeded();
+    let sent = stub.changes();
+    let calls: Vec<&str> = sent.iter().map(|call| call.split(" {").next().unwrap()).collect();
+    let expected = [
+        "PUT /connections/default",
+        "PUT /warehouses",
+        "POST /projects/7/assets",
+        "POST /projects/7/assets",
+        "POST /projects/7/asset-dependencies",
+    ];
+    assert_eq!(calls, expected);
+    assert!(!sent[0].contains("\"name\""), "the name is in the path: {}", sent[0]);
+    assert!(sent[1].contains("\"project\":7"), "a warehouse is the file's project's: {}", sent[1]);
+
+    let run = apply(&stub, &path, &["--json"]).succeeded();
+    assert_eq!(run.json()["summary"], json!({ "create": 0, "change": 0, "same": 5, "delete": 0, "keep": 0, "conflict": 0 }));
+    let again = stub.changes();
+    assert_eq!(again.len(), 1, "only the warehouse is looked into again: {again:?}");
+    assert!(again[0].starts_with("PUT /warehouses"));
+}
+
+#[test]
+fn what_differs_is_named() {
+    let stub = Stub::start();
+    apply(&stub, &file("before", FILE), &[]).succeeded();
+    let changed = FILE.replace("http://ds/", "https://ds/").replace("- dependencies:", "- advance: any\n        dependencies:");
+    let path = file("differs", &changed);
+    stub.calls();
+    let run = apply(&stub, &path, &[]).succeeded();
+    let url = "url: \"http://ds/dolphinscheduler\" -> \"https://ds/dolphinscheduler\"";
+    assert!(run.out.contains(&format!("  ~ connection  default\n      {url}\n")), "{}", run.out);
+    assert!(run.out.contains("  ~ target      7/dwd  WAITING\n      groups[0].advance: \"all\" -> \"any\"\n"), "{}", run.out);
+    assert!(run.out.contains("  = asset       paimon://ods_db/orders\n"), "{}", run.out);
+    let changes = stub.changes();
+    assert_eq!(changes.iter().filter(|call| call.starts_with("POST")).count(), 1, "{changes:?}");
+}
+
+#[test]
+fn what_is_gone_from_the_file_stays_unless_pruned() {
+    let stub = Stub::start();
+    let more = format!("{FILE}  - {{name: old, workflowDefinitionCode: 6, groups: [{{dependencies: [{{asset: paimon://ods_db/orders}}]}}]}}\n");
+    let more = more.replace("targets:", "  - {key: paimon://ods_db/old, location: s3://lake/old}\n  - {key: paimon://ods_db/found, location: s3://lake/warehouse/ods_db.db/found}\ntargets:");
+    apply(&stub, &file("more", &more), &[]).succeeded();
+    let path = file("less", FILE);
+    stub.calls();
+
+    let run = apply(&stub, &path, &[]).succeeded();
+    assert!(run.out.contains("  . asset       paimon://ods_db/old\n      it is not in the file; --prune removes it"), "{}", run.out);
+    assert!(!run.out.contains("ods_db/found"), "what a warehouse covers is not missed: {}", run.out);
+    stub.calls();
+    let run = apply(&stub, &path, &["--prune", "--json"]).succeeded();
+    let steps = steps(&run);
+    assert_eq!(steps[5..], ["delete target 7/old", "delete asset paimon://ods_db/old"]);
+    let deleted: Vec<String> = stub.changes().into_iter().filter(|call| call.starts_with("DELETE")).collect();
+    assert_eq!(
+        deleted,
+        ["DELETE /projects/7/asset-dependencies/old", "DELETE /projects/7/assets/paimon%3A%2F%2Fods_db%2Fold"]
+    );
+}
+
+#[test]
+fn an_asset_that_a_target_needs_is_not_pruned() {
+    let stub = Stub::start();
+    apply(&stub, &file("needed-before", FILE), &[]).succeeded();
+    let without = FILE.replace("  - {key: paimon://ods_db/orders, location: s3://lake/orders}\n", "");
+    let run = apply(&stub, &file("needed", &without), &["--prune", "--dry-run", "--json"]).succeeded();
+    assert_eq!(run.json()["summary"]["delete"], 0, "{}", run.out);
+}
+
+#[test]
+fn a_conflict_stops_everything_before_it_starts() {
+    let stub = Stub::start();
+    apply(&stub, &file("conflict-before", FILE), &[]).succeeded();
+    stub.calls();
+    let moved = FILE.replace("location: s3://lake/orders", "location: s3://lake/elsewhere").replace("http://ds", "http://other");
+    let run = apply(&stub, &file("conflict", &moved), &[]);
+    assert_eq!(run.status, 1);
+    assert!(run.out.contains("  ! asset       paimon://ods_db/orders\n      it is registered at s3://lake/orders"), "{}", run.out);
+    assert!(run.out.ends_with("nothing was changed: 1 in conflict\n"), "{}", run.out);
+    assert_eq!(stub.changes(), [String::new(); 0]);
+}
+
+#[test]
+fn a_refused_step_does_not_hide_the_others() {
+    let (stub, path) = (Stub::start(), file("refused", FILE));
+    let problem = json!({ "title": "Invalid", "code": "INVALID", "detail": "no such bucket", "field": "location", "hint": "create it" });
+    stub.fix("PUT /warehouses", 400, problem);
+    let run = apply(&stub, &path, &[]);
+    assert_eq!(run.status, 1);
+    assert!(run.out.contains("failed: no such bucket\n        field  location\n        hint   create it"), "{}", run.out);
+    assert!(run.out.contains("1 failed or not tried"), "{}", run.out);
+    assert_eq!(stub.changes().len(), 5, "the rest was tried");
+}
+
+#[test]
+fn the_example_applies() {
+    let (stub, path) = (Stub::start(), root().join("cli/examples/lakebell.yaml"));
+    let run = apply(&stub, &path, &["--dry-run", "--json"]).succeeded();
+    assert_eq!(run.json()["summary"]["create"], 8);
+}

@@ -1,0 +1,113 @@
+//! Lists and details, from answers as the API gives them.
+
+use serde_json::{Value, json};
+
+use crate::stub::Stub;
+use crate::support::golden;
+
+const KEY: &str = "00000000000000000000000000000abc";
+
+fn trigger(at: usize) -> Value {
+    let version = |id: u64| json!({ "epoch": 0, "ordinal": id, "fingerprint": "f", "snapshot_id": id.to_string() });
+    json!({
+        "key": format!("{at:032x}"), "target": "7/dwd", "triggerStatus": "SUCCESS", "workflow": 5, "instance": 900 + at,
+        "connection": "default", "reason": "ready", "claimedAt": "2026-01-01T00:00:00Z", "attempt": 1, "trace": "t1",
+        "status": { "step": "success", "assumed": false },
+        "ranges": [
+            { "key": "paimon://d/orders", "aliases": ["orders"], "from": version(3), "to": version(5) },
+            { "key": "paimon://d/payments", "aliases": ["payments"], "from": null, "to": version(2) },
+        ],
+        "parameters": { "lakebell_orders_to": "5" },
+        "log": [{ "at": "2026-01-01T00:00:00Z", "arrow": "claim" }, { "at": "2026-01-01T00:00:01Z", "arrow": "succeed", "detail": "instance 901" }],
+    })
+}
+
+#[test]
+fn pages_are_read_up_to_the_limit() {
+    let stub = Stub::start();
+    let page: Vec<Value> = (0..200).map(trigger).collect();
+    let route = "GET /projects/7/asset-trigger-history";
+    stub.fix(&format!("{route}?limit=200"), 200, json!({ "items": page, "next": "n 1" }));
+    stub.fix(&format!("{route}?limit=50&after=n+1"), 200, json!({ "items": &page[..50], "next": "more" }));
+    let run = stub.run(&["triggers", "--limit", "250", "--json"]).succeeded();
+    assert_eq!(run.json()["items"].as_array().unwrap().len(), 250);
+    assert_eq!(stub.calls().len(), 2);
+    stub.fix(&format!("{route}?limit=2&target=dwd&status=SUCCESS"), 200, json!({ "items": &page[..2], "next": "more" }));
+    let run = stub.run(&["triggers", "--limit", "2", "--target", "dwd", "--status", "success"]).succeeded();
+    golden("triggers.txt", &run.out);
+}
+
+#[test]
+fn a_trigger_is_shown_with_its_way() {
+    let stub = Stub::start();
+    stub.fix(&format!("GET /projects/7/asset-trigger-history/{KEY}"), 200, trigger(0xabc));
+    golden("trigger.txt", &stub.run(&["trigger", KEY]).succeeded().out);
+}
+
+#[test]
+fn an_asset_is_shown_with_its_state() {
+    let stub = Stub::start();
+    let version = json!({ "epoch": 1, "ordinal": 5, "fingerprint": "f", "snapshot_id": "5" });
+    let register = json!({ "version": version, "count": 3, "deltaRecords": 9, "since": "2026-01-01T00:00:00Z" });
+    let answer = json!({
+        "id": KEY, "key": "paimon://d/orders", "project": 7, "location": "s3://lake/orders", "rev": 12,
+        "registeredAt": "2026-01-01T00:00:00Z",
+        "state": {
+            "epoch": 1, "table": version, "data": register, "kinds": { "APPEND": register },
+            "watermark": { "at": 1_700_000_000_000_i64, "version": null, "since": "2026-01-01T00:00:00Z" },
+            "schema": { "current": 2 },
+            "tags": { "day-1": { "position": { "epoch": 1, "ordinal": 4 }, "fingerprint": "f", "snapshotId": "4" } },
+            "trouble": { "code": "DAMAGED", "detail": "snapshot-6: no JSON", "since": "2026-01-02T00:00:00Z" },
+        },
+    });
+    stub.fix("GET /projects/7/assets/paimon%3A%2F%2Fd%2Forders/state", 200, answer.clone());
+    golden("asset.txt", &stub.run(&["assets", "paimon://d/orders"]).succeeded().out);
+    assert_eq!(stub.run(&["assets", "paimon://d/orders", "--json"]).succeeded().json(), answer);
+}
+
+#[test]
+fn events_observe_and_accept_rewrite_say_what_came_of_it() {
+    let stub = Stub::start();
+    let event = json!({
+        "kind": "SNAPSHOT_COMMITTED", "source": "NOTIFY", "outcome": "advanced", "recordedAt": "2026-01-01T00:00:00Z",
+        "commit": { "snapshotId": "5", "commitKind": "APPEND" },
+    });
+    let ignored = json!({
+        "kind": "SNAPSHOT_COMMITTED", "source": "PUSH", "outcome": "ignored", "reason": "snapshot 9 is not visible in storage",
+        "recordedAt": "2026-01-01T00:00:01Z", "detail": "event 1 of flink",
+    });
+    stub.fix("GET /projects/7/asset-events", 200, json!({ "items": [ignored, event], "next": null }));
+    golden("events.txt", &stub.run(&["events", "paimon://d/orders"]).succeeded().out);
+    let route = "POST /projects/7/assets/paimon%3A%2F%2Fd%2Forders";
+    stub.fix(&format!("{route}/observe"), 200, json!({ "outcomes": [{ "kind": "SNAPSHOT_COMMITTED", "outcome": "advanced" }], "state": {} }));
+    let run = stub.run(&["observe", "paimon://d/orders"]).succeeded();
+    assert!(run.out.starts_with("KIND                OUTCOME   REASON\nSNAPSHOT_COMMITTED  advanced\n"), "{}", run.out);
+    stub.fix(&format!("{route}/accept-rewrite"), 200, json!({ "state": {} }));
+    let run = stub.run(&["accept-rewrite", "paimon://d/orders"]).succeeded();
+    assert!(run.out.starts_with("The rewrite of paimon://d/orders is accepted.\n"), "{}", run.out);
+}
+
+#[test]
+fn an_empty_list_says_what_to_do() {
+    let stub = Stub::start();
+    assert!(stub.run(&["assets"]).succeeded().out.contains("lakebell apply"));
+    assert!(stub.run(&["why"]).succeeded().out.contains("lakebell apply"));
+    assert_eq!(stub.run(&["assets", "--json"]).succeeded().json(), json!({ "items": [] }));
+}
+
+#[test]
+fn each_kind_is_deleted_by_its_own_route() {
+    let stub = Stub::start();
+    stub.fix("DELETE /warehouses", 204, Value::Null);
+    stub.run(&["delete", "asset", "paimon://d/orders"]).succeeded();
+    stub.run(&["delete", "target", "dwd"]).succeeded();
+    stub.run(&["delete", "connection", "default"]).succeeded();
+    stub.run(&["delete", "warehouse", "s3a://lake/wh/"]).succeeded();
+    let expected = [
+        "DELETE /projects/7/assets/paimon%3A%2F%2Fd%2Forders",
+        "DELETE /projects/7/asset-dependencies/dwd",
+        "DELETE /connections/default",
+        "DELETE /warehouses?location=s3%3A%2F%2Flake%2Fwh",
+    ];
+    assert_eq!(stub.calls(), expected);
+}

@@ -1,0 +1,10 @@
+//! The command line as people and programs call it: the binary, with a stub of the API in this
+//! process, and real tables on disk.
+
+mod apply;
+mod errors;
+mod inspect;
+mod lists;
+mod stub;
+mod support;
+mod why;
