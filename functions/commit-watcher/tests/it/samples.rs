@@ -160,7 +160,9 @@ fn every_sample_is_tested() {
     for folder in ["", "emulator/", "upstream/"] {
         for file in std::fs::read_dir(samples.join(folder)).unwrap() {
             let name = format!("{folder}{}", file.unwrap().file_name().into_string().unwrap());
-            if name.ends_with(".json") && !NO_EVENTS.contains(&name.as_str()) {
+            if Path::new(&name).extension().is_some_and(|extension| extension == "json")
+                && !NO_EVENTS.contains(&name.as_str())
+            {
                 there.insert(name);
             }
         }

@@ -1,0 +1,143 @@
+//! From messages to instances, answers and counts.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use lakebell_domain::trigger::StatusWord;
+use lakebell_engine::ErrorKind;
+use lakebell_engine::ports::queue::Message;
+use lakebell_engine::ports::scheduler::Preflight;
+use lakebell_testkit::{Fault, Op, StartFault};
+use serde_json::{Value, json};
+
+use crate::support::{Function, batch, event, message};
+
+const SUCCESS: &str = "lakehouse_asset_trigger_success_total";
+const FAILED: &str = "lakehouse_asset_trigger_failed_total";
+const RETRY: &str = "lakehouse_asset_trigger_history_retry_total";
+const INVALID: &str = "lakehouse_asset_event_invalid_total";
+
+#[tokio::test]
+async fn a_trigger_is_started_once_and_its_message_is_done_with() {
+    let mut function = Function::new().await;
+    let order = function.commit().await.unwrap();
+    assert!(function.handle(message(&order)).await.unwrap().is_empty());
+    let trigger = function.trigger(&order).await;
+    assert_eq!(trigger.status().word(), StatusWord::Success);
+    assert_eq!(trigger.trace.as_str(), "commit-1");
+    assert_eq!(trigger.instance, Some(function.scheduler.instances()[0].id));
+    assert_eq!(function.counted(SUCCESS, "trigger_source", "asset_event"), 1);
+
+    assert!(function.handle(message(&order)).await.unwrap().is_empty());
+    assert_eq!(function.scheduler.start_calls(), 1);
+    assert_eq!(function.counted(SUCCESS, "", ""), 1, "a redelivered message is no second start");
+}
+
+#[tokio::test]
+async fn what_became_ready_meanwhile_is_sent_by_the_end_of_the_first() {
+    let mut function = Function::new().await;
+    let first = function.commit().await.unwrap();
+    function.commit().await;
+    assert!(function.handle(message(&first)).await.unwrap().is_empty());
+    let sent = function.world.queue.drain();
+    let [Message::Dispatch { trigger, trace, .. }] = &sent[..] else { panic!("{sent:?}") };
+    assert_ne!(*trigger, function.trigger(&first).await.key);
+    assert_eq!(trace.as_str(), "commit-1");
+    assert!(function.handle(message(&sent[0])).await.unwrap().is_empty());
+    assert_eq!(function.scheduler.instances().len(), 2);
+}
+
+#[tokio::test]
+async fn a_refused_start_comes_again_when_its_time_has_come() {
+    let mut function = Function::new().await;
+    let order = function.commit().await.unwrap();
+    function.scheduler.fault(StartFault::NoMaster);
+    assert_eq!(function.handle(message(&order)).await.unwrap(), ["m1"]);
+    assert_eq!(function.counted(RETRY, "trigger_status", "TRIGGERING"), 1);
+    function.world.clock.advance(Duration::from_secs(600));
+    assert!(function.handle(message(&order)).await.unwrap().is_empty());
+    assert_eq!(function.trigger(&order).await.status().word(), StatusWord::Success);
+    assert_eq!(function.counted(SUCCESS, "", ""), 1);
+}
+
+#[tokio::test]
+async fn a_start_that_may_have_taken_effect_is_looked_for_and_adopted() {
+    let mut function = Function::new().await;
+    let order = function.commit().await.unwrap();
+    function.scheduler.fault(StartFault::TakesEffectThenTimesOut);
+    assert_eq!(function.handle(message(&order)).await.unwrap(), ["m1"]);
+    assert_eq!(function.counted(RETRY, "trigger_status", "UNKNOWN"), 1);
+    assert_eq!(function.handle(message(&order)).await.unwrap(), ["m1"], "its time has not come");
+    assert_eq!(function.counted(RETRY, "", ""), 1, "looking on is no try");
+    function.world.clock.advance(Duration::from_secs(10));
+    assert!(function.handle(message(&order)).await.unwrap().is_empty());
+    assert_eq!(function.scheduler.start_calls(), 1);
+    assert_eq!(function.scheduler.instances().len(), 1);
+}
+
+#[tokio::test]
+async fn a_trigger_that_cannot_be_started_ends_and_is_counted() {
+    let mut function = Function::new().await;
+    let order = function.commit().await.unwrap();
+    function.scheduler.set_preflight(Some(Preflight::Missing { detail: "no such workflow".to_owned() }));
+    assert!(function.handle(message(&order)).await.unwrap().is_empty());
+    assert_eq!(function.counted(FAILED, "reason", "workflow_missing"), 1);
+
+    function.scheduler.set_preflight(None);
+    function.scheduler.fault(StartFault::Permanent);
+    let next = function.commit().await.unwrap();
+    assert!(function.handle(message(&next)).await.unwrap().is_empty());
+    assert_eq!(function.counted(FAILED, "reason", "command_create_failed"), 1);
+}
+
+#[tokio::test]
+async fn a_retryable_failure_hands_back_one_message_and_others_go_on() {
+    let mut function = Function::new().await;
+    let order = serde_json::to_value(function.commit().await.unwrap()).unwrap();
+    function.world.tap.fault(Op::Get, 1, Fault::Before(ErrorKind::Unavailable));
+    let event = batch(&[("m1", order.clone()), ("m2", order), ("m3", Value::from("no JSON at all"))]);
+    assert_eq!(function.handle(event).await.unwrap(), ["m1", "m3"]);
+    assert_eq!(function.scheduler.start_calls(), 1);
+    assert_eq!(function.counted(INVALID, "reason", "not_json"), 1);
+}
+
+#[tokio::test]
+async fn a_failure_that_no_later_try_helps_is_counted_and_done_with() {
+    let mut function = Function::new().await;
+    let order = function.commit().await.unwrap();
+    function.world.tap.fault(Op::Get, 1, Fault::Before(ErrorKind::Damaged));
+    assert!(function.handle(message(&order)).await.unwrap().is_empty());
+    assert_eq!(function.counted(FAILED, "reason", "DAMAGED"), 1);
+}
+
+#[tokio::test]
+async fn no_start_is_begun_that_the_invocation_would_not_outlive() {
+    let mut function = Function::new().await;
+    let order = function.commit().await.unwrap();
+    let again = function.handle_within(message(&order), SignedDuration::from_secs(10)).await.unwrap();
+    assert_eq!(again, ["m1"]);
+    assert_eq!(function.scheduler.start_calls(), 0);
+}
+
+#[tokio::test]
+async fn messages_for_others_are_refused_and_an_unknown_trigger_is_gone() {
+    let function = Function::new().await;
+    assert!(function.handle(event("sqs-dispatch.json")).await.unwrap().is_empty());
+    assert_eq!(function.handle(event("sqs-poison.json")).await.unwrap().len(), 1);
+    let evaluate = json!({"lakebell": "evaluate", "targets": ["7/dwd"], "trace": "t"});
+    let strange = json!({"lakebell": "dispatch", "target": "7/dwd", "trigger": "NOT HEX", "attempt": 0, "trace": "t"});
+    let event = batch(&[("m1", evaluate), ("m2", strange), ("m3", json!({"Records": []})), ("m4", json!(3))]);
+    assert!(function.handle(event).await.unwrap().is_empty());
+    assert_eq!(function.counted(INVALID, "reason", "unknown_message"), 4);
+}
+
+#[tokio::test]
+async fn a_message_without_a_queue_fails_the_invocation_where_it_has_to_come_again() {
+    let mut function = Function::new().await;
+    let order = serde_json::to_value(function.commit().await.unwrap()).unwrap();
+    function.scheduler.fault(StartFault::NoMaster);
+    let failure = function.handle(order.clone()).await.unwrap_err();
+    assert_eq!(failure.to_string(), "1 messages have to come again; the log says why");
+    function.world.clock.advance(Duration::from_secs(600));
+    assert!(function.handle(order).await.unwrap().is_empty());
+}

@@ -1,0 +1,7 @@
+//! The dispatcher over the ports in memory.
+// Helpers of tests are tests: what they do not expect ends the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod handling;
+mod properties;
+mod support;
