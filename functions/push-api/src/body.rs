@@ -178,8 +178,16 @@ fn said(field: String, message: &str) -> Invalid {
     }
     // The domain's own sentences: what it is, what was wrong, what would be right.
     match message.rsplit_once("; ") {
-        Some((problem, hint)) => Invalid::new(or_body(field), problem, hint),
+        Some((problem, hint)) => Invalid::new(or_body(field), without_name(problem), hint),
         None => Invalid::new(or_body(field), message, "see docs/api.md"),
+    }
+}
+
+/// The field that the domain names is the type's; the path says more.
+fn without_name(problem: &str) -> &str {
+    match problem.split_once(": ") {
+        Some((name, rest)) if name.chars().all(|c| c.is_ascii_lowercase() || c == ' ') => rest,
+        _ => problem,
     }
 }
 
@@ -211,7 +219,7 @@ mod tests {
     fn fields_are_named_with_what_would_be_right() {
         let place = "groups[0].dependencies[0]";
         let table = [
-            (target(r#"{"asset": "orders"}"#), "asset", "asset key: `orders` has no `://`", "write <format>://"),
+            (target(r#"{"asset": "orders"}"#), "asset", "`orders` has no `://`", "write <format>://"),
             (target(r#"{"asset": 5}"#), "asset", "invalid type: integer `5`", "give a string"),
             (target("{}"), "asset", "it is missing", "give `asset`"),
             (

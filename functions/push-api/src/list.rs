@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use lakebell_engine::{EngineError, ErrorKind};
 use serde::Serialize;
 
 use crate::problem::ApiError;
@@ -22,6 +23,16 @@ pub(crate) struct Page {
     pub(crate) limit: usize,
     /// The mark that an earlier answer gave.
     pub(crate) after: Option<String>,
+}
+
+/// The answer's mark for where a history goes on.
+pub(crate) fn history_next(next: Option<&str>) -> Option<String> {
+    next.map(mark)
+}
+
+/// A mark that the store does not know is the caller's, whatever the store calls it.
+pub(crate) fn about_mark(error: EngineError) -> ApiError {
+    if error.kind() == ErrorKind::Invalid { wrong_mark() } else { error.into() }
 }
 
 /// One page of a list.
@@ -53,6 +64,11 @@ impl Page {
         Ok(Self { limit, after })
     }
 
+    /// Where a history goes on.
+    pub(crate) fn history_after(&self) -> Result<Option<String>, ApiError> {
+        self.after.as_deref().map(unmark).transpose()
+    }
+
     /// The page out of a whole list, sorted by `name`.
     pub(crate) fn cut<T>(&self, mut all: Vec<T>, name: impl Fn(&T) -> String) -> Result<Listed<T>, ApiError> {
         all.sort_by_cached_key(&name);
@@ -73,7 +89,7 @@ fn unmark(mark: &str) -> Result<String, ApiError> {
 }
 
 /// A mark that no answer gave.
-pub(crate) fn wrong_mark() -> ApiError {
+fn wrong_mark() -> ApiError {
     ApiError::invalid("after", "it is no mark of this list", "use `next` of an earlier answer, or leave it out")
 }
 

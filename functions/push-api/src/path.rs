@@ -9,6 +9,13 @@ use lakebell_domain::Invalid;
 use lakebell_domain::asset::{AssetKey, Format};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
+/// Table names that get lost where a path is decoded or cut once too often; the tests of the route,
+/// here and through a real gateway, send each of them.
+pub const AWKWARD_TABLES: [&str; 15] = [
+    "plain", "a/b", "a?b", "a+b", "50%", "a%2Fb", "a%252Fb", "a@b", "a#b", "a b", "größe", "订单", "a&b=c", "a;b",
+    "a\"b\\c",
+];
+
 /// The keys that a segment may mean, most likely one first; never empty.
 ///
 /// Errors: `Invalid` where no reading is a key.
@@ -65,11 +72,7 @@ mod tests {
 
     #[test]
     fn each_reading_of_a_canonical_key_finds_it_first() {
-        let tables = [
-            "plain", "a/b", "a?b", "a+b", "50%", "a%2Fb", "a%252Fb", "a@b", "a#b", "a b", "größe", "订单", "a&b=c",
-            "a;b", "a\"b\\c",
-        ];
-        for table in tables {
+        for table in AWKWARD_TABLES {
             for branch in [None, Some("b1"), Some("x/y@z")] {
                 let wanted = AssetKey::new(Format::Paimon, Some("cat"), "ods db", table, branch).unwrap();
                 let canonical = wanted.to_string();

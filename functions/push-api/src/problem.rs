@@ -242,7 +242,10 @@ impl From<EngineError> for ApiError {
         let mut problem = match (error.kind(), source) {
             (ErrorKind::Invalid, Some(invalid)) => Self::from(invalid.clone()),
             // What a defect or a damaged item was about goes to the log, not to the caller.
-            (kind, _) => Self::new(Code::Engine(kind), error.message()),
+            (kind, _) => match error.message().split_once("; ") {
+                Some((detail, hint)) => Self::new(Code::Engine(kind), detail).hint(hint),
+                None => Self::new(Code::Engine(kind), error.message()),
+            },
         };
         if problem.said.field.is_none() && problem.code.status() < 500 {
             problem.said.field = error.about("at").or_else(|| error.about("field")).map(str::to_owned);

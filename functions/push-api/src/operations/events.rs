@@ -19,7 +19,7 @@ use tracing::Instrument;
 use crate::answer::Answer;
 use crate::context::Context;
 use crate::handler::Call;
-use crate::list::{Listed, Page};
+use crate::list::{self, Listed, Page};
 use crate::operations::assets::{self, Readings};
 use crate::problem::{ApiError, Code};
 use crate::{body, cloudevent};
@@ -254,15 +254,17 @@ fn count_refused(context: &Context, pushed: Option<&Pushed>, error: &ApiError) {
     context.metrics.count(Measure::EventInvalid { source_type, reason: error.code().as_str() }, &[]);
 }
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+pub(super) async fn list_of_asset(call: &Call<'_>) -> Result<Answer, ApiError> {
     let page = Page::of(&call.request.query)?;
     let Some(text) = call.request.query.get("assetKey") else {
         let hint = "name the asset as `?assetKey=paimon%3A%2F%2Fods_db%2Forders`";
         return Err(ApiError::invalid("assetKey", "it is missing", hint));
     };
     let asset = assets::named(call, text, Readings::All).await?;
-    let read = history::events(&call.context.ports, asset.id, page.limit, page.after.as_deref()).await?;
+    let after = page.history_after()?;
+    let read = history::events(&call.context.ports, asset.id, page.limit, after.as_deref()).await;
+    let read = read.map_err(list::about_mark)?;
     let key = &asset.head.value.key;
     let items = read.found.into_iter().map(|event| Shown { asset_key: key, event }).collect();
-    Answer::ok(&Listed { items, next: read.next })
+    Answer::ok(&Listed { items, next: list::history_next(read.next.as_deref()) })
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::answer::Answer;
 use crate::handler::Call;
-use crate::list::{Listed, Page};
+use crate::list::{self, Listed, Page};
 use crate::problem::ApiError;
 
 /// Most triggers that one request with filters looks at; the mark in its answer leads on.
@@ -63,7 +63,7 @@ fn word(text: &str) -> Result<StatusWord, ApiError> {
     })
 }
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+pub(super) async fn list_of_project(call: &Call<'_>) -> Result<Answer, ApiError> {
     let (project, page, filter) = (call.project()?, Page::of(&call.request.query)?, Filter::of(call)?);
     Answer::ok(&filtered(call, project, &page, &filter).await?)
 }
@@ -77,11 +77,12 @@ async fn filtered(
     filter: &Filter,
 ) -> Result<Listed<Shown>, ApiError> {
     let mut items = Vec::new();
-    let mut next = page.after.clone();
+    let mut next = page.history_after()?;
     let mut scanned = 0;
     for _ in 0..MAX_READS {
         let wanted = page.limit - items.len();
-        let read = history::triggers(&call.context.ports, project, wanted, next.as_deref()).await?;
+        let read = history::triggers(&call.context.ports, project, wanted, next.as_deref()).await;
+        let read = read.map_err(list::about_mark)?;
         scanned += read.found.len();
         items.extend(read.found.into_iter().filter(|trigger| filter.admits(trigger)).map(Shown::from));
         next = read.next;
@@ -89,7 +90,7 @@ async fn filtered(
             break;
         }
     }
-    Ok(Listed { items, next })
+    Ok(Listed { items, next: list::history_next(next.as_deref()) })
 }
 
 pub(super) async fn read(call: &Call<'_>) -> Result<Answer, ApiError> {

@@ -1,0 +1,13 @@
+//! The API over the ports in memory: every route, every error, every form of an event.
+// Helpers of tests are tests: what they do not expect ends the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod access;
+mod assets;
+mod dependencies;
+mod docs;
+mod events;
+mod keys;
+mod settings;
+mod support;
+mod triggers;

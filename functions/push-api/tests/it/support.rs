@@ -1,0 +1,219 @@
+//! A world with an API, and golden files.
+//!
+//! `LAKEBELL_GOLDEN=rewrite cargo test -p lakebell-push-api` writes the golden files anew.
+
+use std::future::Future;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use lakebell_aws::Metrics;
+use lakebell_engine::ports::queue::Message;
+use lakebell_engine::{EngineError, ErrorKind};
+use lakebell_push_api::event::GatewayResponse;
+use lakebell_push_api::{Context, Tokens, handler};
+use lakebell_testkit::World;
+use serde_json::{Value, json};
+
+/// The token that callers must show.
+pub(crate) const TOKEN: &str = "s3cret-token";
+/// The project that the tests work in.
+pub(crate) const PROJECT: &str = "/projects/7";
+/// A table of the fixtures, as an asset.
+pub(crate) const ORDERS: &str = "paimon://ods_db/orders";
+/// The same, as a path names it.
+pub(crate) const ORDERS_PATH: &str = "/projects/7/assets/paimon%3A%2F%2Fods_db%2Forders";
+/// Where it lives.
+pub(crate) const ORDERS_PREFIX: &str = "warehouse/ods_db.db/orders/";
+/// The bucket of every table.
+pub(crate) const BUCKET: &str = "lake";
+
+/// What was written to a metrics' output.
+#[derive(Clone, Default)]
+pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A token, or none that can be read.
+struct FixedToken(Option<&'static str>);
+
+impl Tokens for FixedToken {
+    fn token(&self) -> Pin<Box<dyn Future<Output = Result<String, EngineError>> + Send + '_>> {
+        let token = self.0.ok_or_else(|| EngineError::new(ErrorKind::Denied, "secretsmanager said no"));
+        Box::pin(async move { token.map(str::to_owned) })
+    }
+}
+
+/// An API over a world in memory.
+pub(crate) struct Api {
+    pub(crate) world: World,
+    context: Context,
+    lines: Lines,
+}
+
+impl Api {
+    /// An API with the usual token.
+    pub(crate) fn new() -> Self {
+        Self::with_token(Some(TOKEN))
+    }
+
+    /// An API that expects this token.
+    pub(crate) fn with_token(token: Option<&'static str>) -> Self {
+        let world = World::new(7);
+        world.storage.make_bucket(BUCKET);
+        let lines = Lines::default();
+        let metrics = Metrics::new("Lakebell", Arc::new(world.clock.clone()), lines.clone());
+        let context = Context { ports: world.ports(), tokens: Arc::new(FixedToken(token)), metrics };
+        Self { world, context, lines }
+    }
+
+    /// An API that knows `orders`, at its second of four snapshots.
+    pub(crate) async fn with_orders() -> Self {
+        let api = Self::new();
+        api.load_orders();
+        for later in ["snapshot-3", "snapshot-4"] {
+            assert!(api.world.storage.remove(BUCKET, &format!("{ORDERS_PREFIX}snapshot/{later}")));
+        }
+        assert_eq!(api.register(ORDERS, "orders").await.status_code, 201);
+        api
+    }
+
+    /// Puts every file of `orders`.
+    pub(crate) fn load_orders(&self) {
+        let fixture = workspace().join("fixtures/paimon/stream-commits/table");
+        self.world.storage.load(BUCKET, ORDERS_PREFIX, &fixture).unwrap();
+    }
+
+    /// Registers an asset in `ods_db`.
+    pub(crate) async fn register(&self, key: &str, table: &str) -> GatewayResponse {
+        let location = format!("s3://{BUCKET}/warehouse/ods_db.db/{table}");
+        self.post("/projects/7/assets", &json!({"key": key, "location": location})).await
+    }
+
+    /// Sends an event as it stands.
+    pub(crate) async fn raw(&self, event: Value) -> GatewayResponse {
+        handler::handle(serde_json::from_value(event).unwrap(), &self.context).await
+    }
+
+    /// Sends a request in the shape of a REST API.
+    pub(crate) async fn send(&self, method: &str, target: &str, body: Option<String>) -> GatewayResponse {
+        self.raw(rest_event(method, target, body)).await
+    }
+
+    pub(crate) async fn get(&self, target: &str) -> GatewayResponse {
+        self.send("GET", target, None).await
+    }
+
+    pub(crate) async fn post(&self, target: &str, body: &Value) -> GatewayResponse {
+        self.send("POST", target, Some(body.to_string())).await
+    }
+
+    pub(crate) async fn put(&self, target: &str, body: &Value) -> GatewayResponse {
+        self.send("PUT", target, Some(body.to_string())).await
+    }
+
+    pub(crate) async fn delete(&self, target: &str) -> GatewayResponse {
+        self.send("DELETE", target, None).await
+    }
+
+    /// The names of the metrics so far, each with its dimensions' values.
+    pub(crate) fn metrics(&self) -> Vec<String> {
+        let written = String::from_utf8(self.lines.0.lock().unwrap().clone()).unwrap();
+        let lines = written.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.map(|line| measured(&line)).collect()
+    }
+
+    /// How many triggers were sent to the dispatcher.
+    pub(crate) fn dispatched(&self) -> usize {
+        self.world.queue.drain().iter().filter(|message| matches!(message, Message::Dispatch { .. })).count()
+    }
+}
+
+fn measured(line: &Value) -> String {
+    let about = &line["_aws"]["CloudWatchMetrics"][0];
+    let mut words = vec![about["Metrics"][0]["Name"].as_str().unwrap()];
+    let names = about["Dimensions"][0].as_array().unwrap();
+    words.extend(names.iter().map(|name| line[name.as_str().unwrap()].as_str().unwrap()));
+    words.join(" ")
+}
+
+/// An event of a REST API: the path as sent, the query decoded.
+pub(crate) fn rest_event(method: &str, target: &str, body: Option<String>) -> Value {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let pairs: serde_json::Map<String, Value> =
+        form_urlencoded::parse(query.as_bytes()).map(|(name, value)| (name.into_owned(), json!(value))).collect();
+    let query = if pairs.is_empty() { Value::Null } else { Value::Object(pairs) };
+    json!({
+        "resource": "/{proxy+}",
+        "path": path,
+        "httpMethod": method,
+        "headers": {"Authorization": format!("Bearer {TOKEN}"), "Content-Type": "application/json"},
+        "multiValueHeaders": null,
+        "queryStringParameters": query,
+        "multiValueQueryStringParameters": null,
+        "pathParameters": {"proxy": path.trim_start_matches('/')},
+        "stageVariables": null,
+        "requestContext": {"requestId": "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", "stage": "v1", "path": format!("/v1{path}")},
+        "body": body,
+        "isBase64Encoded": false,
+    })
+}
+
+/// A `CloudEvent` about a table.
+pub(crate) fn cloud_event(id: &str, word: &str, data: Value) -> Value {
+    json!({
+        "specversion": "1.0",
+        "id": id,
+        "source": "flink://prod/orders",
+        "type": format!("io.lakebell.{word}.v1"),
+        "time": "2026-01-15T10:04:12.345Z",
+        "datacontenttype": "application/json",
+        "data": data,
+    })
+}
+
+/// A target that starts a workflow when `orders` has advanced.
+pub(crate) fn target(name: &str, workflow: i64) -> Value {
+    json!({
+        "name": name,
+        "workflowDefinitionCode": workflow,
+        "groups": [{"dependencies": [{"asset": ORDERS}]}],
+    })
+}
+
+/// The body of an answer.
+pub(crate) fn body(response: &GatewayResponse) -> Value {
+    serde_json::from_str(&response.body).unwrap()
+}
+
+/// The root of the workspace.
+pub(crate) fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Compares an answer with its golden file.
+#[track_caller]
+pub(crate) fn golden(name: &str, response: &GatewayResponse) {
+    let body = match response.body.as_str() {
+        "" => Value::Null,
+        text => serde_json::from_str(text).unwrap(),
+    };
+    let shown = json!({"status": response.status_code, "headers": response.headers, "body": body});
+    let shown = format!("{shown:#}\n");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(format!("{name}.json"));
+    if std::env::var("LAKEBELL_GOLDEN").as_deref() == Ok("rewrite") {
+        std::fs::write(&file, &shown).unwrap();
+        return;
+    }
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(shown, expected, "golden/{name}.json differs; LAKEBELL_GOLDEN=rewrite writes it anew");
+}
