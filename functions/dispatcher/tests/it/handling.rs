@@ -54,7 +54,7 @@ async fn a_refused_start_comes_again_when_its_time_has_come() {
     function.scheduler.fault(StartFault::NoMaster);
     assert_eq!(function.handle(message(&order)).await.unwrap(), ["m1"]);
     assert_eq!(function.counted(RETRY, "trigger_status", "TRIGGERING"), 1);
-    function.world.clock.advance(Duration::from_secs(600));
+    function.world.clock.advance(Duration::from_mins(10));
     assert!(function.handle(message(&order)).await.unwrap().is_empty());
     assert_eq!(function.trigger(&order).await.status().word(), StatusWord::Success);
     assert_eq!(function.counted(SUCCESS, "", ""), 1);
@@ -138,6 +138,6 @@ async fn a_message_without_a_queue_fails_the_invocation_where_it_has_to_come_aga
     function.scheduler.fault(StartFault::NoMaster);
     let failure = function.handle(order.clone()).await.unwrap_err();
     assert_eq!(failure.to_string(), "1 messages have to come again; the log says why");
-    function.world.clock.advance(Duration::from_secs(600));
+    function.world.clock.advance(Duration::from_mins(10));
     assert!(function.handle(order).await.unwrap().is_empty());
 }
