@@ -1,6 +1,7 @@
 //! `apply`: shows what will change and changes it.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use anstyle::Style;
 use lakebell_domain::ids::ProjectCode;
@@ -109,7 +110,9 @@ async fn perform(api: &Api, operation: &Operation) -> Result<String, CliError> {
         Operation::Declare(project, spec) => {
             let path = ["projects", &project.to_string(), "asset-dependencies"];
             let answer = api.send(&Request::post(&path).body(spec)?).await?;
-            Ok(painted_word(&at(&answer, "/evaluation/verdict")))
+            let verdict = painted_word(&at(&answer, "/evaluation/verdict"));
+            let claimed = at(&answer, "/claimed");
+            Ok(if claimed.is_empty() { verdict } else { format!("{verdict}, trigger {claimed}") })
         }
         Operation::Deregister(project, key) => {
             let path = ["projects", &project.to_string(), "assets", &key.to_string()];
@@ -130,7 +133,7 @@ fn discovered(discovery: &Value) -> String {
         count => format!("{count} tables registered"),
     };
     for refused in list("refused") {
-        said.push_str(&format!("\n      {}: {}", at(&refused, "/0"), at(&refused, "/1")));
+        let _ = write!(said, "\n      {}: {}", at(&refused, "/0"), at(&refused, "/1"));
     }
     said
 }
@@ -153,13 +156,13 @@ fn text(args: &ApplyArgs, project: ProjectCode, steps: &[Step], outcomes: &[Outc
             Outcome::NotTried => format!("  {}", paint(BAD, "not tried")),
             _ => String::new(),
         };
-        text.push_str(&format!("  {sign} {:<10}  {}{said}\n", step.kind, step.name));
+        let _ = writeln!(text, "  {sign} {:<10}  {}{said}", step.kind, step.name);
         for note in &step.notes {
-            text.push_str(&format!("      {note}\n"));
+            let _ = writeln!(text, "      {note}");
         }
         if let Outcome::Failed(error) = outcome {
             let error = error.to_text().replace('\n', "\n      ");
-            text.push_str(&format!("      {} {error}\n", paint(BAD, "failed:")));
+            let _ = writeln!(text, "      {} {error}", paint(BAD, "failed:"));
         }
     }
     text.push_str(&summary(args, steps, outcomes));

@@ -1,5 +1,8 @@
 //! The command line.
 
+// The comments are the help texts that a terminal shows, so no Markdown.
+#![allow(clippy::doc_markdown)]
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

@@ -20,6 +20,8 @@ const ATTEMPTS: u32 = 3;
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// The largest page that the API serves.
 const PAGE: usize = 200;
+/// The code of a page that no gateway would carry: smaller ones are asked for.
+const TOO_LARGE: &str = "ANSWER_TOO_LARGE";
 /// Everything but the unreserved characters of a URL.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -100,13 +102,13 @@ impl Api {
     }
 
     async fn try_once(&self, request: &Request<'_>) -> Result<Response, CliError> {
-        let path: String =
-            request.path.iter().map(|segment| format!("/{}", utf8_percent_encode(segment, SEGMENT))).collect();
-        let mut builder = self
-            .http
-            .request(request.method.clone(), format!("{}{path}", self.access.url))
-            .bearer_auth(&self.access.token)
-            .query(&request.query);
+        let mut url = self.access.url.clone();
+        for segment in request.path {
+            url.push('/');
+            url.extend(utf8_percent_encode(segment, SEGMENT));
+        }
+        let mut builder =
+            self.http.request(request.method.clone(), url).bearer_auth(&self.access.token).query(&request.query);
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
@@ -168,17 +170,24 @@ impl Api {
     ) -> Result<Vec<Value>, CliError> {
         let mut items = Vec::new();
         let mut after: Option<String> = None;
+        let mut size = PAGE;
         loop {
-            let wanted = limit.map_or(PAGE, |limit| limit.saturating_sub(items.len()).min(PAGE));
+            let wanted = limit.map_or(size, |limit| limit.saturating_sub(items.len()).min(size));
             if wanted == 0 {
                 return Ok(items);
             }
             let mut request = Request::get(path).query("limit", wanted.to_string());
             request.query.extend(query.iter().cloned());
-            if let Some(after) = after.take() {
+            if let Some(after) = &after {
                 request = request.query("after", after);
             }
-            let mut page = self.send(&request).await?;
+            let mut page = match self.send(&request).await {
+                Err(CliError::Refused(problem)) if problem.code == TOO_LARGE && wanted > 1 => {
+                    size = wanted / 2;
+                    continue;
+                }
+                page => page?,
+            };
             if let Some(Value::Array(more)) = page.get_mut("items").map(Value::take) {
                 items.extend(more);
             }

@@ -1,5 +1,6 @@
 //! What a person sees when something is refused or fails.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -140,7 +141,7 @@ impl CliError {
         ];
         for (name, value) in rows {
             if let Some(value) = value {
-                text.push_str(&format!("\n  {name:<6} {value}"));
+                let _ = write!(text, "\n  {name:<6} {value}");
             }
         }
         text

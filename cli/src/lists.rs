@@ -27,21 +27,22 @@ pub(crate) async fn assets(api: &Api, project: ProjectCode) -> Result<Report, Cl
 pub(crate) async fn asset(api: &Api, project: ProjectCode, key: &AssetKey) -> Result<Report, CliError> {
     let path = ["projects", &project.to_string(), "assets", &key.to_string(), "state"];
     let answer = api.send(&Request::get(&path)).await?;
-    let rows = [
+    let mut rows = vec![
         ("location", at(&answer, "/location")),
         ("project", at(&answer, "/project")),
         ("registered", at(&answer, "/registeredAt")),
         ("revision", at(&answer, "/rev")),
     ];
-    let text = format!("{}\n{}{}", paint(BOLD, &at(&answer, "/key")), fields("  ", &rows), state_text(&answer));
+    rows.extend(state_rows(&answer));
+    let text = format!("{}\n{}", paint(BOLD, &at(&answer, "/key")), fields("  ", &rows));
     Ok(Report::new(text, answer))
 }
 
-/// The state in an answer, for people; nothing where it cannot be understood.
-fn state_text(answer: &Value) -> String {
+/// The state in an answer, for people.
+fn state_rows(answer: &Value) -> Vec<(&'static str, String)> {
     match answer.get("state").map(AssetState::deserialize) {
-        Some(Ok(state)) => fields("  ", &registers(&state)),
-        _ => "  (this version cannot show the state; --json does)\n".to_owned(),
+        Some(Ok(state)) => registers(&state),
+        _ => vec![("state", "this version cannot show it; --json does".to_owned())],
     }
 }
 
@@ -113,7 +114,7 @@ pub(crate) async fn observe(api: &Api, project: ProjectCode, key: &AssetKey) -> 
         table.row([at(outcome, "/kind"), at(outcome, "/outcome"), at(outcome, "/reason")]);
         table.paint_last(1);
     }
-    let text = format!("{}\n{}", table.or("Nothing new."), state_text(&answer));
+    let text = format!("{}\n{}", table.or("Nothing new."), fields("  ", &state_rows(&answer)));
     Ok(Report::new(text, answer))
 }
 
@@ -121,6 +122,6 @@ pub(crate) async fn observe(api: &Api, project: ProjectCode, key: &AssetKey) -> 
 pub(crate) async fn accept_rewrite(api: &Api, project: ProjectCode, key: &AssetKey) -> Result<Report, CliError> {
     let path = ["projects", &project.to_string(), "assets", &key.to_string(), "accept-rewrite"];
     let answer = api.send(&Request::post(&path)).await?;
-    let text = format!("The rewrite of {key} is accepted.\n{}", state_text(&answer));
+    let text = format!("The rewrite of {key} is accepted.\n{}", fields("  ", &state_rows(&answer)));
     Ok(Report::new(text, answer))
 }

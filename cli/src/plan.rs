@@ -149,7 +149,17 @@ fn targets_gone(declared: &Declarations, current: &Current, prune: bool) -> Vec<
     let wanted: BTreeSet<&TargetId> = declared.targets.iter().map(|(id, _)| id).collect();
     let known = current.targets.iter().filter_map(target_id);
     let gone = known.filter(|id| id.project == declared.project && !wanted.contains(id));
-    gone.map(|id| removal("target", id.to_string(), prune, Operation::Undeclare(id))).collect()
+    gone.map(|id| target_gone(id, prune)).collect()
+}
+
+/// The API takes a number for a workflow's code and would remove all targets of that workflow.
+fn target_gone(id: TargetId, prune: bool) -> Step {
+    let name = id.to_string();
+    if id.name.as_str().bytes().all(|byte| byte.is_ascii_digit()) {
+        let notes = vec!["it is not in the file; its name is a number, so it is removed by hand only".to_owned()];
+        return Step { action: Action::Keep, kind: "target", name, notes, operation: Operation::Nothing };
+    }
+    removal("target", name, prune, Operation::Undeclare(id))
 }
 
 /// Assets of the project that the file neither names nor covers by a warehouse. One that a target
@@ -160,10 +170,13 @@ fn assets_gone(declared: &Declarations, current: &Current, prune: bool) -> Vec<S
     wanted.extend(groups.flat_map(|group| &group.dependencies).map(|dependency| &dependency.asset));
     let known_warehouses = current.warehouses.iter().filter_map(|known| serde_json::from_value(known.clone()).ok());
     let warehouses: Vec<Warehouse> = declared.warehouses.iter().cloned().chain(known_warehouses).collect();
+    // The list also has assets that no project owns.
+    let is_own = |known: &&Value| at(known, "/project") == declared.project.to_string();
     let is_found_by_itself = |location: &Location| warehouses.iter().any(|from| spec_of(from, location).is_some());
     current
         .assets
         .iter()
+        .filter(is_own)
         .filter_map(|known| Some((at(known, "/key").parse().ok()?, at(known, "/location").parse().ok()?)))
         .filter(|(key, location): &(AssetKey, Location)| !wanted.contains(key) && !is_found_by_itself(location))
         .map(|(key, _)| removal("asset", key.to_string(), prune, Operation::Deregister(declared.project, key)))

@@ -1,5 +1,7 @@
 //! Tables and trees for people.
 
+use std::fmt::Write as _;
+
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -91,7 +93,7 @@ pub(crate) fn fields(indent: &str, rows: &[(&str, String)]) -> String {
     let mut text = String::new();
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         let pad = " ".repeat(widest - name.width());
-        text.push_str(&format!("{indent}{}{pad}  {value}\n", paint(DIM, name)));
+        let _ = writeln!(text, "{indent}{}{pad}  {value}", paint(DIM, name));
     }
     text
 }

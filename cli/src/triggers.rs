@@ -1,5 +1,7 @@
 //! `triggers` and `trigger`.
 
+use std::fmt::Write as _;
+
 use clap::ValueEnum;
 use lakebell_domain::ids::{ProjectCode, TriggerKey};
 use serde_json::{Value, json};
@@ -101,9 +103,9 @@ fn detail(trigger: &Value) -> String {
         ],
     ));
     text.push_str("\nTakes:\n");
-    for (name, range) in takes(trigger) {
-        text.push_str(&format!("  {name}  {range}\n"));
-    }
+    let taken = takes(trigger);
+    let rows: Vec<(&str, String)> = taken.iter().map(|(name, range)| (name.as_str(), range.clone())).collect();
+    text.push_str(&fields("  ", &rows));
     text.push_str("\nIts way:\n");
     let mut log = Table::new(["AT", "ARROW", "DETAIL"]);
     for passage in trigger.get("log").and_then(Value::as_array).into_iter().flatten() {
@@ -113,7 +115,7 @@ fn detail(trigger: &Value) -> String {
     if let Some(Value::Object(parameters)) = trigger.get("parameters") {
         text.push_str("\nParameters of the workflow:\n");
         for (name, value) in parameters {
-            text.push_str(&format!("  {name} = {}\n", value.as_str().unwrap_or_default()));
+            let _ = writeln!(text, "  {name} = {}", value.as_str().unwrap_or_default());
         }
     }
     text

@@ -14,29 +14,29 @@ use crate::text::{BOLD, DIM, GOOD, at, paint, painted_word, snapshot};
 /// The verdict on a target.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Target {
+struct TargetVerdict {
     target: String,
     verdict: String,
     reason: Option<Reason>,
-    groups: Vec<Group>,
+    groups: Vec<GroupVerdict>,
     open: Option<String>,
 }
 
 /// The verdict on a group.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Group {
+struct GroupVerdict {
     group: String,
     verdict: String,
     reason: Option<Reason>,
     rule: String,
-    members: Vec<Member>,
+    members: Vec<MemberVerdict>,
 }
 
 /// The verdict on a dependency.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Member {
+struct MemberVerdict {
     asset: String,
     alias: String,
     verdict: String,
@@ -74,13 +74,13 @@ pub(crate) async fn run(api: &Api, project: ProjectCode, target: Option<&str>) -
 }
 
 fn explain(item: &Value) -> String {
-    match item.get("evaluation").map(Target::deserialize) {
+    match item.get("evaluation").map(TargetVerdict::deserialize) {
         Some(Ok(target)) => tree(&target),
         _ => format!("{}: not evaluated yet\n", paint(BOLD, &at(item, "/definition/name"))),
     }
 }
 
-fn tree(target: &Target) -> String {
+fn tree(target: &TargetVerdict) -> String {
     let mut lines = vec![format!("{}  {}", paint(BOLD, &target.target), painted_word(&target.verdict))];
     let of_groups = target.groups.iter().any(|group| group.reason == target.reason);
     if let Some(reason) = target.reason.as_ref().filter(|_| !of_groups) {
@@ -95,10 +95,10 @@ fn tree(target: &Target) -> String {
         lines.extend(of_group.next().map(|first| format!("{branch} {first}")));
         lines.extend(of_group.map(|line| format!("{below}{line}")));
     }
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    lines.iter().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
-fn group_lines(group: &Group) -> Vec<String> {
+fn group_lines(group: &GroupVerdict) -> Vec<String> {
     let mut lines = vec![
         format!("group {}  {}", paint(BOLD, &group.group), painted_word(&group.verdict)),
         format!("│  {}", group.rule),
@@ -116,7 +116,7 @@ fn group_lines(group: &Group) -> Vec<String> {
     lines
 }
 
-fn member_lines(member: &Member, is_group_ready: bool) -> Vec<String> {
+fn member_lines(member: &MemberVerdict, is_group_ready: bool) -> Vec<String> {
     let mut lines =
         vec![format!("{}  {}  {}", paint(BOLD, &member.alias), painted_word(&member.verdict), member.asset)];
     if member.verdict == READY {
@@ -130,7 +130,7 @@ fn member_lines(member: &Member, is_group_ready: bool) -> Vec<String> {
 }
 
 /// The versions that a claim would take.
-fn range(member: &Member) -> String {
+fn range(member: &MemberVerdict) -> String {
     let newest = member.newest.as_ref().map(snapshot).unwrap_or_default();
     match &member.taken {
         Some(taken) => format!("snapshots after {} up to {newest}", snapshot(taken)),
@@ -147,9 +147,22 @@ fn full(reason: &Reason) -> Vec<String> {
         ("to unblock", Some(&reason.unblock)),
     ];
     for (name, value) in rows {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            lines.push(format!("  {}{}  {value}", paint(DIM, name), " ".repeat(10 - name.len())));
-        }
+        lines.extend(value.filter(|value| !value.is_empty()).map(|value| row(name, value)));
     }
+    lines.extend(command(reason).map(|command| row("run", &command)));
     lines
+}
+
+fn row(name: &str, value: &str) -> String {
+    format!("  {}{}  {value}", paint(DIM, name), " ".repeat(10 - name.len()))
+}
+
+/// What to type, where one command is the answer.
+fn command(reason: &Reason) -> Option<String> {
+    let asset = reason.asset.as_ref()?;
+    match reason.code.as_str() {
+        "REWRITE_HELD" => Some(format!("lakebell accept-rewrite {asset}")),
+        "NEVER_READ" => Some(format!("lakebell observe {asset}")),
+        _ => None,
+    }
 }

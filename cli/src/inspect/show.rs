@@ -1,5 +1,7 @@
 //! An inspection for people.
 
+use std::fmt::Write as _;
+
 use lakebell_formats::inspect::{CommitRow, Inspection, Token};
 
 use crate::text::{BAD, BOLD, Table, fields, millis, paint};
@@ -13,19 +15,19 @@ pub(super) fn text(path: &str, inspection: &Inspection) -> String {
     if !inspection.tags_without_snapshot.is_empty() {
         text.push_str("\nTags whose snapshot is gone:\n");
         for tag in &inspection.tags_without_snapshot {
-            text.push_str(&format!("  {}  snapshot {}  {}\n", tag.tag, token(&tag.snapshot_id), tag.file));
+            let _ = writeln!(text, "  {}  snapshot {}  {}", tag.tag, token(&tag.snapshot_id), tag.file);
         }
     }
     if !inspection.consumers.is_empty() {
         text.push_str("\nConsumers and the next snapshot that they read:\n");
         for (consumer, next) in &inspection.consumers {
-            text.push_str(&format!("  {consumer}  {next}\n"));
+            let _ = writeln!(text, "  {consumer}  {next}");
         }
     }
     if !inspection.damaged.is_empty() {
-        text.push_str(&format!("\n{}\n", paint(BAD, "Damaged:")));
+        let _ = writeln!(text, "\n{}", paint(BAD, "Damaged:"));
         for damaged in &inspection.damaged {
-            text.push_str(&format!("  {}: {}\n", damaged.file, damaged.problem));
+            let _ = writeln!(text, "  {}: {}", damaged.file, damaged.problem);
         }
     }
     text

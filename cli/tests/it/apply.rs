@@ -42,7 +42,12 @@ fn apply(stub: &Stub, path: &std::path::Path, more: &[&str]) -> Run {
 fn steps(run: &Run) -> Vec<String> {
     let json = run.json();
     let of = |step: &serde_json::Value| {
-        format!("{} {} {}", step["action"].as_str().unwrap(), step["kind"].as_str().unwrap(), step["name"].as_str().unwrap())
+        format!(
+            "{} {} {}",
+            step["action"].as_str().unwrap(),
+            step["kind"].as_str().unwrap(),
+            step["name"].as_str().unwrap()
+        )
     };
     json["steps"].as_array().unwrap().iter().map(of).collect()
 }
@@ -59,7 +64,7 @@ fn a_dry_run_shows_the_plan_and_changes_nothing() {
         "create target 7/dwd",
     ];
     assert_eq!(steps(&run), expected);
-    assert_eq!(stub.changes(), [String::new(); 0]);
+    assert_eq!(stub.changes(), Vec::<String>::new());
     let run = apply(&stub, &path, &["--dry-run"]).succeeded();
     assert!(run.out.contains("  + asset       paimon://ods_db/orders\n      s3://lake/orders\n"), "{}", run.out);
     assert!(run.out.ends_with("5 to create, 0 to change, 0 the same, 0 to delete; nothing was changed (--dry-run)\n"));
@@ -83,7 +88,10 @@ fn applying_twice_changes_nothing_the_second_time() {
     assert!(sent[1].contains("\"project\":7"), "a warehouse is the file's project's: {}", sent[1]);
 
     let run = apply(&stub, &path, &["--json"]).succeeded();
-    assert_eq!(run.json()["summary"], json!({ "create": 0, "change": 0, "same": 5, "delete": 0, "keep": 0, "conflict": 0 }));
+    assert_eq!(
+        run.json()["summary"],
+        json!({ "create": 0, "change": 0, "same": 5, "delete": 0, "keep": 0, "conflict": 0 })
+    );
     let again = stub.changes();
     assert_eq!(again.len(), 1, "only the warehouse is looked into again: {again:?}");
     assert!(again[0].starts_with("PUT /warehouses"));
@@ -93,29 +101,40 @@ fn applying_twice_changes_nothing_the_second_time() {
 fn what_differs_is_named() {
     let stub = Stub::start();
     apply(&stub, &file("before", FILE), &[]).succeeded();
-    let changed = FILE.replace("http://ds/", "https://ds/").replace("- dependencies:", "- advance: any\n        dependencies:");
+    let changed =
+        FILE.replace("http://ds/", "https://ds/").replace("- dependencies:", "- advance: any\n        dependencies:");
     let path = file("differs", &changed);
     stub.calls();
     let run = apply(&stub, &path, &[]).succeeded();
     let url = "url: \"http://ds/dolphinscheduler\" -> \"https://ds/dolphinscheduler\"";
     assert!(run.out.contains(&format!("  ~ connection  default\n      {url}\n")), "{}", run.out);
-    assert!(run.out.contains("  ~ target      7/dwd  WAITING\n      groups[0].advance: \"all\" -> \"any\"\n"), "{}", run.out);
+    assert!(
+        run.out.contains("  ~ target      7/dwd  WAITING\n      groups[0].advance: \"all\" -> \"any\"\n"),
+        "{}",
+        run.out
+    );
     assert!(run.out.contains("  = asset       paimon://ods_db/orders\n"), "{}", run.out);
-    let changes = stub.changes();
-    assert_eq!(changes.iter().filter(|call| call.starts_with("POST")).count(), 1, "{changes:?}");
+    let sent = stub.changes();
+    assert_eq!(sent.iter().filter(|call| call.starts_with("POST")).count(), 1, "{sent:?}");
 }
 
 #[test]
 fn what_is_gone_from_the_file_stays_unless_pruned() {
     let stub = Stub::start();
-    let more = format!("{FILE}  - {{name: old, workflowDefinitionCode: 6, groups: [{{dependencies: [{{asset: paimon://ods_db/orders}}]}}]}}\n");
+    let more = format!(
+        "{FILE}  - {{name: old, workflowDefinitionCode: 6, groups: [{{dependencies: [{{asset: paimon://ods_db/orders}}]}}]}}\n"
+    );
     let more = more.replace("targets:", "  - {key: paimon://ods_db/old, location: s3://lake/old}\n  - {key: paimon://ods_db/found, location: s3://lake/warehouse/ods_db.db/found}\ntargets:");
     apply(&stub, &file("more", &more), &[]).succeeded();
     let path = file("less", FILE);
     stub.calls();
 
     let run = apply(&stub, &path, &[]).succeeded();
-    assert!(run.out.contains("  . asset       paimon://ods_db/old\n      it is not in the file; --prune removes it"), "{}", run.out);
+    assert!(
+        run.out.contains("  . asset       paimon://ods_db/old\n      it is not in the file; --prune removes it"),
+        "{}",
+        run.out
+    );
     assert!(!run.out.contains("ods_db/found"), "what a warehouse covers is not missed: {}", run.out);
     stub.calls();
     let run = apply(&stub, &path, &["--prune", "--json"]).succeeded();
@@ -138,16 +157,34 @@ fn an_asset_that_a_target_needs_is_not_pruned() {
 }
 
 #[test]
+fn what_is_not_the_projects_or_cannot_be_named_alone_is_not_pruned() {
+    let (stub, path) = (Stub::start(), file("foreign", "project: 7\n"));
+    let ownerless = json!({ "key": "paimon://d/t", "project": 0, "location": "s3://lake/t" });
+    stub.fix("GET /projects/7/assets", 200, json!({ "items": [ownerless], "next": null }));
+    let number = json!({ "target": "7/5", "definition": {}, "evaluation": { "target": "7/5" } });
+    stub.fix("GET /projects/7/asset-dependencies", 200, json!({ "items": [number], "next": null }));
+    let run = apply(&stub, &path, &["--prune", "--json"]).succeeded();
+    assert_eq!(steps(&run), ["keep target 7/5"], "the API takes 5 for a workflow's code");
+    assert_eq!(stub.changes(), Vec::<String>::new());
+}
+
+#[test]
 fn a_conflict_stops_everything_before_it_starts() {
     let stub = Stub::start();
     apply(&stub, &file("conflict-before", FILE), &[]).succeeded();
     stub.calls();
-    let moved = FILE.replace("location: s3://lake/orders", "location: s3://lake/elsewhere").replace("http://ds", "http://other");
+    let moved = FILE
+        .replace("location: s3://lake/orders", "location: s3://lake/elsewhere")
+        .replace("http://ds", "http://other");
     let run = apply(&stub, &file("conflict", &moved), &[]);
     assert_eq!(run.status, 1);
-    assert!(run.out.contains("  ! asset       paimon://ods_db/orders\n      it is registered at s3://lake/orders"), "{}", run.out);
+    assert!(
+        run.out.contains("  ! asset       paimon://ods_db/orders\n      it is registered at s3://lake/orders"),
+        "{}",
+        run.out
+    );
     assert!(run.out.ends_with("nothing was changed: 1 in conflict\n"), "{}", run.out);
-    assert_eq!(stub.changes(), [String::new(); 0]);
+    assert_eq!(stub.changes(), Vec::<String>::new());
 }
 
 #[test]
@@ -157,7 +194,11 @@ fn a_refused_step_does_not_hide_the_others() {
     stub.fix("PUT /warehouses", 400, problem);
     let run = apply(&stub, &path, &[]);
     assert_eq!(run.status, 1);
-    assert!(run.out.contains("failed: no such bucket\n        field  location\n        hint   create it"), "{}", run.out);
+    assert!(
+        run.out.contains("failed: no such bucket\n        field  location\n        hint   create it"),
+        "{}",
+        run.out
+    );
     assert!(run.out.contains("1 failed or not tried"), "{}", run.out);
     assert_eq!(stub.changes().len(), 5, "the rest was tried");
 }

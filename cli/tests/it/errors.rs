@@ -29,7 +29,11 @@ fn an_answer_that_is_no_problem_document_is_shown_as_it_is() {
     let stub = Stub::start();
     stub.fix("GET /projects/7/assets", 502, json!({ "message": "Internal server error" }));
     let run = stub.run(&["assets"]);
-    assert!(run.err.contains("the API answered 502 Bad Gateway") && run.err.contains("Internal server error"), "{}", run.err);
+    assert!(
+        run.err.contains("the API answered 502 Bad Gateway") && run.err.contains("Internal server error"),
+        "{}",
+        run.err
+    );
 }
 
 #[test]
@@ -44,7 +48,9 @@ fn a_key_travels_encoded_once() {
 #[test]
 fn what_makes_no_sense_is_a_usage_error() {
     let folder = scratch("usage");
-    for arguments in [&["assets", "orders"][..], &["triggers", "--status", "gone"], &["frobnicate"], &["--project", "-1", "assets"]] {
+    for arguments in
+        [&["assets", "orders"][..], &["triggers", "--status", "gone"], &["frobnicate"], &["--project", "-1", "assets"]]
+    {
         let run = lakebell_in(&folder, arguments, &[]);
         assert_eq!(run.status, 2, "{arguments:?}: {}", run.err);
     }
@@ -80,7 +86,11 @@ fn a_wrong_token_and_an_absent_api_say_what_to_do() {
     assert!(run.err.contains("the token is not valid\n  hint   check --token"), "{}", run.err);
     let run = lakebell_in(root(), &["assets", "--api", "http://127.0.0.1:1", "--token", "t", "--project", "7"], &[]);
     assert_eq!(run.status, 1);
-    assert!(run.err.contains("http://127.0.0.1:1 does not answer") && run.err.contains("cargo xtask up"), "{}", run.err);
+    assert!(
+        run.err.contains("http://127.0.0.1:1 does not answer") && run.err.contains("cargo xtask up"),
+        "{}",
+        run.err
+    );
 }
 
 #[test]
@@ -91,5 +101,7 @@ fn a_wrong_file_is_said_to_be_before_the_api_is_looked_up() {
     assert_eq!(run.status, 1);
     assert!(run.err.contains("at     lakebell.yaml:2:1") && run.err.contains("unknown field `asets`"), "{}", run.err);
     let run = lakebell_in(&folder, &["apply", "-f", "absent.yaml", "--json"], &[]);
-    assert!(serde_json::from_str::<Value>(&run.err).unwrap()["error"]["message"].as_str().unwrap().contains("absent.yaml"));
+    assert!(
+        serde_json::from_str::<Value>(&run.err).unwrap()["error"]["message"].as_str().unwrap().contains("absent.yaml")
+    );
 }

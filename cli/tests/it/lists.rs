@@ -32,9 +32,26 @@ fn pages_are_read_up_to_the_limit() {
     let run = stub.run(&["triggers", "--limit", "250", "--json"]).succeeded();
     assert_eq!(run.json()["items"].as_array().unwrap().len(), 250);
     assert_eq!(stub.calls().len(), 2);
-    stub.fix(&format!("{route}?limit=2&target=dwd&status=SUCCESS"), 200, json!({ "items": &page[..2], "next": "more" }));
+    stub.fix(
+        &format!("{route}?limit=2&target=dwd&status=SUCCESS"),
+        200,
+        json!({ "items": &page[..2], "next": "more" }),
+    );
     let run = stub.run(&["triggers", "--limit", "2", "--target", "dwd", "--status", "success"]).succeeded();
     golden("triggers.txt", &run.out);
+}
+
+#[test]
+fn a_page_that_is_too_large_is_asked_for_in_parts() {
+    let stub = Stub::start();
+    let route = "GET /projects/7/assets";
+    let problem = json!({ "title": "The input is wrong", "code": "ANSWER_TOO_LARGE", "detail": "too large" });
+    stub.fix(&format!("{route}?limit=200"), 400, problem);
+    let asset = |key: &str| json!({ "key": key, "project": 7, "location": "s3://lake/t" });
+    stub.fix(&format!("{route}?limit=100"), 200, json!({ "items": [asset("paimon://d/a")], "next": "x" }));
+    stub.fix(&format!("{route}?limit=100&after=x"), 200, json!({ "items": [asset("paimon://d/b")], "next": null }));
+    let run = stub.run(&["assets", "--json"]).succeeded();
+    assert_eq!(run.json()["items"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -79,7 +96,11 @@ fn events_observe_and_accept_rewrite_say_what_came_of_it() {
     stub.fix("GET /projects/7/asset-events", 200, json!({ "items": [ignored, event], "next": null }));
     golden("events.txt", &stub.run(&["events", "paimon://d/orders"]).succeeded().out);
     let route = "POST /projects/7/assets/paimon%3A%2F%2Fd%2Forders";
-    stub.fix(&format!("{route}/observe"), 200, json!({ "outcomes": [{ "kind": "SNAPSHOT_COMMITTED", "outcome": "advanced" }], "state": {} }));
+    stub.fix(
+        &format!("{route}/observe"),
+        200,
+        json!({ "outcomes": [{ "kind": "SNAPSHOT_COMMITTED", "outcome": "advanced" }], "state": {} }),
+    );
     let run = stub.run(&["observe", "paimon://d/orders"]).succeeded();
     assert!(run.out.starts_with("KIND                OUTCOME   REASON\nSNAPSHOT_COMMITTED  advanced\n"), "{}", run.out);
     stub.fix(&format!("{route}/accept-rewrite"), 200, json!({ "state": {} }));

@@ -1,5 +1,6 @@
 //! The command line as people and programs call it: the binary, with a stub of the API in this
 //! process, and real tables on disk.
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests, which the lints take for other code
 
 mod apply;
 mod errors;

@@ -88,19 +88,19 @@ async fn answer(
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let mut call = format!("{method} {path}");
     if let Some(query) = uri.query().filter(|query| *query != "limit=200") {
-        call.push_str(&format!("?{query}"));
+        call = format!("{call}?{query}");
     }
     if !body.is_null() {
-        call.push_str(&format!(" {body}"));
+        call = format!("{call} {body}");
     }
     world.calls.push(call);
     if headers.get(header::AUTHORIZATION).is_none_or(|value| value != format!("Bearer {TOKEN}").as_str()) {
-        return reply(401, json!({ "title": "Denied", "code": "DENIED", "detail": "the token is not valid" }));
+        return reply(401, &json!({ "title": "Denied", "code": "DENIED", "detail": "the token is not valid" }));
     }
     let by_query = format!("{method} {path}?{}", uri.query().unwrap_or_default());
     for key in [by_query, format!("{method} {path}")] {
         if let Some((status, body)) = world.fixed.get(&key) {
-            return reply(*status, body.clone());
+            return reply(*status, body);
         }
     }
     world.change_or_list(&method, &path, &body)
@@ -116,7 +116,7 @@ impl World {
         match (method.as_str(), list.rsplit('/').next().unwrap_or_default()) {
             ("GET", _) => {
                 let items: Vec<&Value> = items.values().collect();
-                reply(200, json!({ "items": items, "next": null }))
+                reply(200, &json!({ "items": items, "next": null }))
             }
             ("DELETE", _) => {
                 items.remove(&name);
@@ -126,25 +126,27 @@ impl World {
                 let mut item = body.clone();
                 item["name"] = name.as_str().into();
                 items.insert(name, item);
-                reply(200, json!({}))
+                reply(200, &json!({}))
             }
             ("PUT", "warehouses") => {
                 items.insert(body["location"].to_string(), body.clone());
-                reply(200, json!({ "registered": ["paimon://ods_db/found"], "known": 0, "refused": [] }))
+                reply(200, &json!({ "registered": ["paimon://ods_db/found"], "known": 0, "refused": [] }))
             }
             ("POST", "assets") => {
                 let key = body["key"].as_str().unwrap().to_owned();
                 let item = json!({ "id": "0".repeat(32), "key": key, "project": 7, "location": body["location"] });
                 items.insert(key, item.clone());
-                reply(201, item)
+                reply(201, &item)
             }
             ("POST", "asset-dependencies") => {
                 let name = body["name"].as_str().unwrap().to_owned();
                 let evaluation = json!({ "target": format!("7/{name}"), "verdict": "WAITING", "groups": [] });
                 items.insert(name, json!({ "definition": body, "rule": "", "evaluation": evaluation }));
-                reply(201, json!({ "changed": true, "evaluation": evaluation }))
+                reply(201, &json!({ "changed": true, "evaluation": evaluation }))
             }
-            _ => reply(404, json!({ "title": "Not found", "code": "NOT_FOUND", "detail": format!("no route {path}") })),
+            _ => {
+                reply(404, &json!({ "title": "Not found", "code": "NOT_FOUND", "detail": format!("no route {path}") }))
+            }
         }
     }
 }
@@ -153,7 +155,7 @@ fn decoded(segment: &str) -> String {
     percent_encoding::percent_decode_str(segment).decode_utf8().unwrap().into_owned()
 }
 
-fn reply(status: u16, body: Value) -> Response {
+fn reply(status: u16, body: &Value) -> Response {
     let kind = if status < 400 { "application/json" } else { "application/problem+json" };
     (StatusCode::from_u16(status).unwrap(), [(header::CONTENT_TYPE, kind)], body.to_string()).into_response()
 }

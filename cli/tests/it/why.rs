@@ -30,7 +30,7 @@ fn state(newest: u64) -> AssetState {
 }
 
 /// The evaluation of a target on orders and payments, with the cursor at snapshot 3 of both.
-fn evaluation(groups: Value, orders: Option<&AssetState>, payments: Option<&AssetState>) -> Evaluation {
+fn evaluation(groups: &Value, orders: Option<&AssetState>, payments: Option<&AssetState>) -> Evaluation {
     let spec: TargetSpec =
         serde_json::from_value(json!({ "name": "dwd", "workflowDefinitionCode": 5, "groups": groups })).unwrap();
     let find = |key: &lakebell_domain::asset::AssetKey| {
@@ -65,12 +65,12 @@ fn why(evaluation: &Evaluation) -> String {
 
 #[test]
 fn ready() {
-    golden("why-ready.txt", &why(&evaluation(both(), Some(&state(5)), Some(&state(4)))));
+    golden("why-ready.txt", &why(&evaluation(&both(), Some(&state(5)), Some(&state(4)))));
 }
 
 #[test]
 fn waiting() {
-    golden("why-waiting.txt", &why(&evaluation(both(), Some(&state(5)), Some(&state(3)))));
+    golden("why-waiting.txt", &why(&evaluation(&both(), Some(&state(5)), Some(&state(3)))));
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn blocked_by_rewrite() {
         first_seen,
         confirmed_at: Some(first_seen),
     };
-    let held = AssetState { hold: Some(hold), ..state(5) };
-    golden("why-rewrite.txt", &why(&evaluation(both(), Some(&held), Some(&state(4)))));
+    let rewritten = AssetState { hold: Some(hold), ..state(5) };
+    golden("why-rewrite.txt", &why(&evaluation(&both(), Some(&rewritten), Some(&state(4)))));
 }
 
 #[test]
@@ -94,17 +94,22 @@ fn alternatives_and_an_asset_that_is_gone() {
           "dependencies": [{ "asset": "paimon://d/orders" }, { "asset": "paimon://d/payments" }] },
         { "name": "payments", "dependencies": [{ "asset": "paimon://d/payments" }] },
     ]);
-    golden("why-alternatives.txt", &why(&evaluation(groups.clone(), Some(&state(5)), Some(&state(3)))));
-    golden("why-unknown-asset.txt", &why(&evaluation(groups, Some(&state(5)), None)));
+    golden("why-alternatives.txt", &why(&evaluation(&groups, Some(&state(5)), Some(&state(3)))));
+    golden("why-unknown-asset.txt", &why(&evaluation(&groups, Some(&state(5)), None)));
 }
 
 #[test]
 fn an_open_trigger_and_words_of_a_newer_api_are_shown() {
-    let mut evaluation = serde_json::to_value(evaluation(both(), Some(&state(5)), Some(&state(4)))).unwrap();
+    let mut evaluation = serde_json::to_value(evaluation(&both(), Some(&state(5)), Some(&state(4)))).unwrap();
     evaluation["open"] = "0123456789abcdef0123456789abcdef".into();
     evaluation["verdict"] = "BLOCKED_BY_MOON".into();
-    evaluation["reason"] = json!({ "code": "NEW_MOON", "expected": "light", "actual": "none", "unblock": "wait", "more": 1 });
+    evaluation["reason"] =
+        json!({ "code": "NEW_MOON", "expected": "light", "actual": "none", "unblock": "wait", "more": 1 });
     let stub = Stub::start();
-    stub.fix("GET /projects/7/asset-dependencies", 200, json!({ "items": [{ "evaluation": evaluation }], "next": null }));
+    stub.fix(
+        "GET /projects/7/asset-dependencies",
+        200,
+        json!({ "items": [{ "evaluation": evaluation }], "next": null }),
+    );
     golden("why-newer-api.txt", &stub.run(&["why"]).succeeded().out);
 }
