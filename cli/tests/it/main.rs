@@ -6,6 +6,7 @@ mod apply;
 mod errors;
 mod inspect;
 mod lists;
+mod s3;
 mod stub;
 mod support;
 mod why;
