@@ -8,6 +8,8 @@ use serde::Serialize;
 const PAGES: &str = "https://lakebell.dev/errors/";
 /// Longest `detail` and `hint`: what was wrong is quoted, but not at any length.
 const MAX_TEXT_CHARS: usize = 600;
+/// Longest `field`: it may be a name that the caller made up, and goes into the log.
+const MAX_FIELD_CHARS: usize = 200;
 
 /// The code of an error; each has a page under `docs/errors/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -123,7 +125,7 @@ struct Problem<'a> {
 impl ApiError {
     /// An error of a code.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, said: Box::new(Said { detail: bounded(detail.into()), ..Said::default() }) }
+        Self { code, said: Box::new(Said { detail: bounded(detail.into(), MAX_TEXT_CHARS), ..Said::default() }) }
     }
 
     /// An input that is wrong: where, what, and what would be right.
@@ -144,14 +146,14 @@ impl ApiError {
     /// Adds where; an empty field is none.
     #[must_use]
     pub fn at(mut self, field: impl Into<String>) -> Self {
-        self.said.field = Some(field.into()).filter(|field| !field.is_empty());
+        self.said.field = Some(bounded(field.into(), MAX_FIELD_CHARS)).filter(|field| !field.is_empty());
         self
     }
 
     /// Adds what would be right.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.said.hint = Some(bounded(hint.into()));
+        self.said.hint = Some(bounded(hint.into(), MAX_TEXT_CHARS));
         self
     }
 
@@ -223,8 +225,8 @@ impl ApiError {
     }
 }
 
-fn bounded(text: String) -> String {
-    match text.char_indices().nth(MAX_TEXT_CHARS) {
+fn bounded(text: String, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((at, _)) => format!("{}...", &text[..at]),
         None => text,
     }
@@ -248,7 +250,8 @@ impl From<EngineError> for ApiError {
             },
         };
         if problem.said.field.is_none() && problem.code.status() < 500 {
-            problem.said.field = error.about("at").or_else(|| error.about("field")).map(str::to_owned);
+            let field = error.about("at").or_else(|| error.about("field"));
+            problem = problem.at(field.unwrap_or_default());
         }
         problem.said.cause = Some(error);
         problem

@@ -111,7 +111,7 @@ async fn bodies_are_bounded() {
     let response = api.send("POST", "/projects/7/assets", Some(large(1024 * 1024))).await;
     golden("error-body-too-large", &response);
     let encoded = |text: &str| {
-        let mut event = rest_event("POST", "/projects/7/assets", Some(base64(text)));
+        let mut event = rest_event("POST", "/projects/7/assets", Some(&base64(text)));
         event["isBase64Encoded"] = json!(true);
         event
     };
@@ -121,7 +121,7 @@ async fn bodies_are_bounded() {
     let deep = format!("{}{}", "[".repeat(40), "]".repeat(40));
     let response = api.send("POST", &format!("{PROJECT}/asset-events"), Some(deep)).await;
     assert!(body(&response)["detail"].as_str().unwrap().contains("nested"));
-    let mut no_base64 = rest_event("POST", "/projects/7/assets", Some("{}".to_owned()));
+    let mut no_base64 = rest_event("POST", "/projects/7/assets", Some("{}"));
     no_base64["isBase64Encoded"] = json!(true);
     assert_eq!(body(&api.raw(no_base64).await)["field"], "body");
 }
@@ -130,7 +130,7 @@ async fn bodies_are_bounded() {
 async fn bodies_in_base64_are_read() {
     let api = Api::new();
     let spec = json!({"key": ORDERS, "location": "s3://lake/warehouse/ods_db.db/orders"}).to_string();
-    let mut event = rest_event("POST", "/projects/7/assets", Some(base64(&spec)));
+    let mut event = rest_event("POST", "/projects/7/assets", Some(&base64(&spec)));
     event["isBase64Encoded"] = json!(true);
     assert_eq!(api.raw(event).await.status_code, 201);
 }

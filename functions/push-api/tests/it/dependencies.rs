@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Api, ORDERS, ORDERS_PATH, PROJECT, body, golden, target};
+use crate::support::{Api, Change, ORDERS, ORDERS_PATH, PROJECT, body, golden, target};
 
 const TARGETS: &str = "/projects/7/asset-dependencies";
 
@@ -100,7 +100,7 @@ async fn wrong_targets_name_the_field() {
     misspelt["groups"][0]["dependencies"][0]["aliass"] = json!("x");
     golden("error-unknown-field", &api.post(TARGETS, &misspelt).await);
 
-    let table: [(fn(&mut Value), &str); 10] = [
+    let table: [(Change, &str); 10] = [
         (|spec| spec["groups"] = json!([]), "groups"),
         (|spec| spec["groups"][0]["dependencies"] = json!([]), "groups[0].dependencies"),
         (|spec| spec["coalesce"] = json!("each"), "coalesce"),

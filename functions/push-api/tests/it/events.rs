@@ -10,7 +10,7 @@ const EVENTS: &str = "/projects/7/asset-events";
 const LISTED: &str = "/projects/7/asset-events?assetKey=paimon%3A%2F%2Fods_db%2Forders";
 
 fn commit(id: &str, snapshot: u64) -> Value {
-    cloud_event(id, "snapshot.committed", json!({"asset": ORDERS, "snapshotId": snapshot}))
+    cloud_event(id, "snapshot.committed", &json!({"asset": ORDERS, "snapshotId": snapshot}))
 }
 
 #[tokio::test]
@@ -65,9 +65,9 @@ async fn events_are_listed_newest_first_page_by_page() {
 #[tokio::test]
 async fn an_event_about_an_unknown_table_is_refused_and_its_table_remembered() {
     let api = Api::new();
-    let by_key = cloud_event("1", "snapshot.committed", json!({"asset": "paimon://ods_db/nobody", "snapshotId": "1"}));
+    let by_key = cloud_event("1", "snapshot.committed", &json!({"asset": "paimon://ods_db/nobody", "snapshotId": "1"}));
     golden("event-unknown-asset", &api.post(EVENTS, &by_key).await);
-    let by_place = cloud_event("2", "snapshot.committed", json!({"location": "s3://lake/warehouse/ods_db.db/nobody"}));
+    let by_place = cloud_event("2", "snapshot.committed", &json!({"location": "s3://lake/warehouse/ods_db.db/nobody"}));
     assert_eq!(body(&api.post(EVENTS, &by_place).await)["status"], "refused");
     let seen = body(&api.get(&format!("{PROJECT}/unregistered-assets")).await);
     assert_eq!(seen["items"][0]["location"], "s3://lake/warehouse/ods_db.db/nobody");
@@ -82,15 +82,15 @@ async fn one_bad_event_does_not_fail_its_batch() {
     let batch = json!([
         commit("1", 3),
         commit("2", 4),
-        cloud_event("3", "quality.check.passed", json!({"asset": ORDERS})),
-        cloud_event("4", "snapshot.committed", json!({"asset": "orders"})),
+        cloud_event("3", "quality.check.passed", &json!({"asset": ORDERS})),
+        cloud_event("4", "snapshot.committed", &json!({"asset": "orders"})),
         {"specversion": "1.0", "id": "5"},
         "nonsense",
-        cloud_event("7", "tag.created", json!({"asset": ORDERS})),
-        cloud_event("8", "tag.created", json!({"asset": ORDERS, "tag": "nightly"})),
-        cloud_event("9", "watermark.advanced", json!({"asset": ORDERS})),
-        cloud_event("10", "snapshot.committed", json!({"asset": "paimon://ods_db/nobody"})),
-        cloud_event("11", "snapshot.committed", json!({"asset": ORDERS, "watermark": 1})),
+        cloud_event("7", "tag.created", &json!({"asset": ORDERS})),
+        cloud_event("8", "tag.created", &json!({"asset": ORDERS, "tag": "nightly"})),
+        cloud_event("9", "watermark.advanced", &json!({"asset": ORDERS})),
+        cloud_event("10", "snapshot.committed", &json!({"asset": "paimon://ods_db/nobody"})),
+        cloud_event("11", "snapshot.committed", &json!({"asset": ORDERS, "watermark": 1})),
     ]);
     golden("event-batch", &api.post(EVENTS, &batch).await);
     assert!(api.metrics().iter().any(|line| line == "lakehouse_asset_event_invalid_total unknown INVALID"));
@@ -100,11 +100,11 @@ async fn one_bad_event_does_not_fail_its_batch() {
 #[tokio::test]
 async fn single_events_that_are_wrong_name_the_field() {
     let api = Api::with_orders().await;
-    let old = cloud_event("1", "snapshot.committed", json!({"asset": "orders"}));
+    let old = cloud_event("1", "snapshot.committed", &json!({"asset": "orders"}));
     golden("error-event-asset", &api.post(EVENTS, &old).await);
-    let kind = cloud_event("1", "quality.check.passed", json!({"asset": ORDERS}));
+    let kind = cloud_event("1", "quality.check.passed", &json!({"asset": ORDERS}));
     golden("error-event-kind", &api.post(EVENTS, &kind).await);
-    let hint = cloud_event("1", "table.touched", json!({"asset": ORDERS}));
+    let hint = cloud_event("1", "table.touched", &json!({"asset": ORDERS}));
     assert_eq!(body(&api.post(EVENTS, &hint).await)["field"], "type");
     assert_eq!(body(&api.post(EVENTS, &json!(5)).await)["code"], "INVALID");
 }
@@ -123,7 +123,7 @@ async fn batches_are_bounded() {
 async fn what_may_succeed_later_says_so() {
     let api = Api::with_orders().await;
     api.register("paimon://ods_db/payments", "payments").await;
-    let payment = cloud_event("2", "snapshot.committed", json!({"asset": "paimon://ods_db/payments"}));
+    let payment = cloud_event("2", "snapshot.committed", &json!({"asset": "paimon://ods_db/payments"}));
     // One of two fails: the other one is stored.
     api.world.tap.fault(Op::Get, 1, Fault::Before(ErrorKind::Unavailable));
     let found = body(&api.post(EVENTS, &json!([commit("1", 3), payment])).await);

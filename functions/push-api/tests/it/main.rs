@@ -8,6 +8,7 @@ mod dependencies;
 mod docs;
 mod events;
 mod keys;
+mod logs;
 mod settings;
 mod support;
 mod triggers;

@@ -1,8 +1,8 @@
 //! Connections and warehouses.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{Api, BUCKET, body, golden};
+use crate::support::{Api, BUCKET, Change, body, golden};
 
 #[tokio::test]
 async fn connections_are_put_listed_and_deleted() {
@@ -26,7 +26,7 @@ async fn connections_are_put_listed_and_deleted() {
 async fn wrong_connections_name_the_field() {
     let api = Api::new();
     let right = json!({"url": "https://scheduler.internal/dolphinscheduler", "tokenSecret": "x"});
-    let table: [(fn(&mut Value), &str); 7] = [
+    let table: [(Change, &str); 7] = [
         (|spec| spec["url"] = json!("ftp://x"), "url"),
         (|spec| spec["url"] = json!("https://user:password@x"), "url"),
         (|spec| spec["version"] = json!("2.0"), "version"),

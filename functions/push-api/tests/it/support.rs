@@ -29,9 +29,16 @@ pub(crate) const ORDERS_PREFIX: &str = "warehouse/ods_db.db/orders/";
 /// The bucket of every table.
 pub(crate) const BUCKET: &str = "lake";
 
-/// What was written to a metrics' output.
+/// What was written to an output.
 #[derive(Clone, Default)]
 pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    /// All of it.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -52,6 +59,9 @@ impl Tokens for FixedToken {
         Box::pin(async move { token.map(str::to_owned) })
     }
 }
+
+/// Makes one thing wrong.
+pub(crate) type Change = fn(&mut Value);
 
 /// An API over a world in memory.
 pub(crate) struct Api {
@@ -106,7 +116,7 @@ impl Api {
 
     /// Sends a request in the shape of a REST API.
     pub(crate) async fn send(&self, method: &str, target: &str, body: Option<String>) -> GatewayResponse {
-        self.raw(rest_event(method, target, body)).await
+        self.raw(rest_event(method, target, body.as_deref())).await
     }
 
     pub(crate) async fn get(&self, target: &str) -> GatewayResponse {
@@ -127,7 +137,7 @@ impl Api {
 
     /// The names of the metrics so far, each with its dimensions' values.
     pub(crate) fn metrics(&self) -> Vec<String> {
-        let written = String::from_utf8(self.lines.0.lock().unwrap().clone()).unwrap();
+        let written = self.lines.text();
         let lines = written.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.map(|line| measured(&line)).collect()
     }
@@ -147,7 +157,7 @@ fn measured(line: &Value) -> String {
 }
 
 /// An event of a REST API: the path as sent, the query decoded.
-pub(crate) fn rest_event(method: &str, target: &str, body: Option<String>) -> Value {
+pub(crate) fn rest_event(method: &str, target: &str, body: Option<&str>) -> Value {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let pairs: serde_json::Map<String, Value> =
         form_urlencoded::parse(query.as_bytes()).map(|(name, value)| (name.into_owned(), json!(value))).collect();
@@ -169,7 +179,7 @@ pub(crate) fn rest_event(method: &str, target: &str, body: Option<String>) -> Va
 }
 
 /// A `CloudEvent` about a table.
-pub(crate) fn cloud_event(id: &str, word: &str, data: Value) -> Value {
+pub(crate) fn cloud_event(id: &str, word: &str, data: &Value) -> Value {
     json!({
         "specversion": "1.0",
         "id": id,

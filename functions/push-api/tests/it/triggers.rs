@@ -16,7 +16,7 @@ async fn with_triggers() -> Api {
     }
     api.world.clock.advance(Duration::from_secs(1));
     api.load_orders();
-    let event = cloud_event("1", "snapshot.committed", json!({"asset": ORDERS, "snapshotId": 4}));
+    let event = cloud_event("1", "snapshot.committed", &json!({"asset": ORDERS, "snapshotId": 4}));
     assert_eq!(api.post(&format!("{PROJECT}/asset-events"), &event).await.status_code, 202);
     assert_eq!(api.dispatched(), 3);
     api
