@@ -84,7 +84,7 @@ pub(crate) struct Local {
     pub(crate) table: String,
     /// `hints`, `evaluate`, `dispatch`, and each with `DeadLetters` behind it.
     pub(crate) queues: BTreeMap<String, Queue>,
-    /// Function names: `commitWatcher`, `dispatcher`, `pushApi`.
+    /// Function names: `commitWatcher`, `compensator`, `dispatcher`, `pushApi`.
     pub(crate) functions: BTreeMap<String, String>,
     /// The secret with the scheduler's token: the `tokenSecret` of a connection to it.
     pub(crate) connection_secret: String,
@@ -276,7 +276,7 @@ fn queues(deployed: &Deployed) -> BTreeMap<String, Queue> {
 }
 
 fn functions(deployed: &Deployed) -> Outcome<BTreeMap<String, String>> {
-    ["CommitWatcher", "Dispatcher", "PushApi"]
+    ["CommitWatcher", "Compensator", "Dispatcher", "PushApi"]
         .into_iter()
         .map(|function| Ok((lower_first(function), deployed.output(&format!("{function}Name"))?)))
         .collect()

@@ -11,7 +11,8 @@ use crate::venv;
 use crate::workspace::Workspace;
 
 /// The functions: packages and binaries of these names.
-pub(crate) const FUNCTIONS: [&str; 3] = ["lakebell-commit-watcher", "lakebell-push-api", "lakebell-dispatcher"];
+pub(crate) const FUNCTIONS: [&str; 4] =
+    ["lakebell-commit-watcher", "lakebell-compensator", "lakebell-dispatcher", "lakebell-push-api"];
 
 /// A cold start pays for every byte, so a function may not grow beyond this.
 const LARGEST: u64 = 5_000_000;
