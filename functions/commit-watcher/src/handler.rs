@@ -46,7 +46,7 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
     let traces = traces(&deliveries, context)?;
     let mut again: BTreeSet<usize> = BTreeSet::new();
     for (at, delivery) in deliveries.iter().enumerate() {
-        let _span = tracing::info_span!("hint", traceId = %traces[at]).entered();
+        let _span = tracing::info_span!("hint", traceId = %traces[at], messageId = delivery.id.as_deref()).entered();
         delivery.findings.iter().for_each(|finding| report::finding(&context.metrics, finding));
         if delivery.is_unreadable() {
             again.insert(at);

@@ -22,7 +22,8 @@ pub use key::{DecodedKey, decode_key};
 /// Most layers of JSON, the event of the function itself being the first: SQS, SNS, a record of a
 /// failed delivery, S3.
 pub const MAX_LAYERS: usize = 4;
-/// Most findings of one event or queue message. S3 puts one record into a message.
+/// Most findings of one event or queue message; the last one then says that there are more. S3 puts
+/// one record into a message.
 pub const MAX_FINDINGS: usize = 1_000;
 
 /// One thing that an event turned out to be.

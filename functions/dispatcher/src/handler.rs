@@ -43,6 +43,7 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
                 dispatch(order, deadline, context).instrument(span).await
             }
             Err(why) => {
+                let _span = tracing::info_span!("dispatch", messageId = delivery.id.as_deref()).entered();
                 report::refused(&context.metrics, *why);
                 delivery.is_unreadable()
             }

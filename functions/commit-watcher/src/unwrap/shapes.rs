@@ -15,7 +15,6 @@ const MAJOR: &str = "2";
 struct S3Record {
     #[serde(default)]
     event_version: Option<String>,
-    event_name: String,
     s3: Place,
 }
 
@@ -58,7 +57,6 @@ pub(super) fn s3_record(value: &Value) -> Finding {
     if version.split('.').next() != Some(MAJOR) {
         return Finding::Refused(Refused::UnknownVersion);
     }
-    tracing::trace!(eventName = %record.event_name, "a record of S3");
     let key = decode_key(&record.s3.object.key);
     created(record.s3, key.key, key.is_raw)
 }
