@@ -6,7 +6,7 @@ use lakebell_domain::ids::ProjectCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::Api;
+use crate::client::{Api, Request};
 use crate::error::CliError;
 use crate::report::Report;
 use crate::text::{BOLD, DIM, GOOD, at, paint, painted_word, snapshot};
@@ -62,9 +62,15 @@ const READY: &str = "READY";
 /// Explains the targets of a project, or those of one name or workflow.
 pub(crate) async fn run(api: &Api, project: ProjectCode, target: Option<&str>) -> Result<Report, CliError> {
     let project = project.to_string();
-    let mut path = vec!["projects", &project, "asset-dependencies"];
-    path.extend(target);
-    let items = api.list(&path, &[], None).await?;
+    let items = match target {
+        None => api.list(&["projects", &project, "asset-dependencies"], &[], None).await?,
+        Some(target) => {
+            let path = ["projects", &project, "asset-dependencies", target];
+            let mut answer = api.send(&Request::get(&path)).await?;
+            let items = answer.get_mut("items").map(Value::take);
+            items.and_then(|items| serde_json::from_value(items).ok()).unwrap_or_default()
+        }
+    };
     let text = if items.is_empty() {
         "No target is declared. `lakebell apply` declares those of a file.\n".to_owned()
     } else {

@@ -47,7 +47,8 @@ fn a_key_travels_encoded_once() {
 
 #[test]
 fn what_makes_no_sense_is_a_usage_error() {
-    let folder = scratch("usage");
+    // Outside the project, below which a local deployment may run.
+    let folder = std::env::temp_dir();
     for arguments in
         [&["assets", "orders"][..], &["triggers", "--status", "gone"], &["frobnicate"], &["--project", "-1", "assets"]]
     {

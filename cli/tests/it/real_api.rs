@@ -1,0 +1,113 @@
+//! The command line against the API's own handler, over ports in memory: both sides mean the same.
+
+use std::future::Future;
+use std::net::TcpListener;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::{fs, io, thread};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use lakebell_aws::Metrics;
+use lakebell_engine::EngineError;
+use lakebell_push_api::event::GatewayEvent;
+use lakebell_push_api::{Context, Tokens, handler};
+use lakebell_testkit::World;
+use serde_json::{Value, json};
+
+use crate::support::{Run, lakebell_in, root, scratch};
+
+struct FixedToken;
+
+impl Tokens for FixedToken {
+    fn token(&self) -> Pin<Box<dyn Future<Output = Result<String, EngineError>> + Send + '_>> {
+        Box::pin(async { Ok("token".to_owned()) })
+    }
+}
+
+/// An API on a port of its own over tables in memory; gives its URL.
+fn serve(world: &World) -> String {
+    let context = Context {
+        ports: world.quiet_ports(),
+        tokens: Arc::new(FixedToken),
+        metrics: Metrics::new("Lakebell", Arc::new(world.clock.clone()), io::sink()),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().fallback(answer).with_state(context);
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            axum::serve(listener, router).await.unwrap();
+        });
+    });
+    url
+}
+
+/// What a gateway does: the request as an event, and the event's answer as a response.
+async fn answer(State(context): State<Context>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let authorization = headers.get("authorization").map(|value| value.to_str().unwrap());
+    let event: GatewayEvent = serde_json::from_value(json!({
+        "rawPath": uri.path(),
+        "rawQueryString": uri.query().unwrap_or_default(),
+        "headers": { "authorization": authorization },
+        "requestContext": { "http": { "method": method.as_str() } },
+        "body": String::from_utf8(body.to_vec()).unwrap(),
+    }))
+    .unwrap();
+    let answer = handler::handle(event, &context).await;
+    (StatusCode::from_u16(answer.status_code).unwrap(), answer.body).into_response()
+}
+
+#[test]
+fn a_file_is_applied_explained_and_pruned() {
+    let world = World::new(1);
+    let table = root().join("fixtures/paimon/watermarks/table");
+    for name in ["orders", "payments"] {
+        world.storage.load("lake", &format!("ods/{name}/"), &table).unwrap();
+    }
+    let url = serve(&world);
+    let folder = scratch("real-api");
+    let environment = [("LAKEBELL_API_URL", url.as_str()), ("LAKEBELL_API_TOKEN", "token"), ("LAKEBELL_PROJECT", "7")];
+    let run = |arguments: &[&str]| -> Run { lakebell_in(&folder, arguments, &environment) };
+    let file = "project: 7\nconnections:\n  - {name: default, url: http://ds, tokenSecret: s}\n\
+        warehouses:\n  - {location: s3://lake/warehouse, format: paimon}\n\
+        assets:\n  - {key: paimon://ods/orders, location: s3://lake/ods/orders}\n  - {key: paimon://ods/payments, location: s3://lake/ods/payments}\n\
+        targets:\n  - name: dwd\n    workflowDefinitionCode: 5\n    groups:\n      - dependencies: [{asset: paimon://ods/orders}, {asset: paimon://ods/payments}]\n";
+    fs::write(folder.join("lakebell.yaml"), file).unwrap();
+
+    let first = run(&["apply", "--json"]).succeeded().json();
+    assert_eq!(first["summary"]["create"], 5, "{first}");
+    let again = run(&["apply", "--json"]).succeeded().json();
+    assert_eq!((&again["summary"]["same"], &again["summary"]["change"]), (&json!(5), &json!(0)), "{again}");
+
+    for target in ["dwd", "5"] {
+        let said = run(&["why", target]).succeeded().out;
+        assert!(said.starts_with("7/dwd  WAITING\n") && said.contains("NO_NEW_VERSION"), "{said}");
+    }
+    let asset = run(&["assets", "paimon://ods/orders"]).succeeded().out;
+    assert!(asset.contains("newest      snapshot "), "{asset}");
+    assert!(run(&["observe", "paimon://ods/orders"]).succeeded().out.contains("newest"));
+    assert_eq!(
+        run(&["events", "paimon://ods/orders", "--limit", "1", "--json"]).succeeded().json()["items"]
+            .as_array()
+            .map(Vec::len),
+        Some(1)
+    );
+    assert_eq!(run(&["triggers", "--json"]).succeeded().json(), json!({ "items": [] }));
+    let absent = run(&["assets", "paimon://ods/order"]);
+    assert!(absent.err.contains("hint   the nearest registered ones are paimon://ods/orders"), "{}", absent.err);
+
+    fs::write(folder.join("lakebell.yaml"), "project: 7\n").unwrap();
+    let pruned = run(&["apply", "--prune", "--json"]).succeeded().json();
+    assert_eq!(pruned["summary"]["delete"], 3, "{pruned}");
+    let left: Value = run(&["assets", "--json"]).succeeded().json();
+    assert_eq!(left, json!({ "items": [] }));
+    run(&["delete", "connection", "default"]).succeeded();
+    run(&["delete", "warehouse", "s3://lake/warehouse"]).succeeded();
+}
