@@ -89,6 +89,13 @@ pub struct Latest {
     pub file: Option<String>,
     /// The newest schema of the table, which may have no commit yet.
     pub schema_id_of_table: Option<i64>,
+    /// The id that the table itself carries, and that another table at the same place would not
+    /// share; left out where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table_id: Option<String>,
+    /// Rows after it, as the format counts them; left out where the format does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_records: Option<i64>,
 }
 
 /// The oldest readable commit of the main line. What came before has expired.
@@ -136,6 +143,16 @@ pub struct Inspection {
     /// Tags whose commit is gone; left out where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags_without_snapshot: Vec<TagWithoutSnapshot>,
+    /// Commits that are proposed or under way and not visible yet; left out for formats that have
+    /// no such thing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Vec<String>>,
+    /// Files that look like commits and are none; left out where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_commits: Vec<String>,
+    /// What a person should know about the table; left out where there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Files that could not be read; left out where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<Damaged>,

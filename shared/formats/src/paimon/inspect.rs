@@ -110,11 +110,16 @@ impl Table {
                 position,
                 file: newest.map(|(_, (file, _))| file.clone()),
                 schema_id_of_table: self.main.schemas.last_key_value().and_then(|(id, _)| i64::try_from(*id).ok()),
+                table_id: None,
+                total_records: None,
             },
             latest_by_branch: lines.iter().map(|(name, line)| ((*name).to_owned(), line.newest())).collect(),
             earliest: Earliest { position: self.main.snapshots.keys().next().map(|id| Token::Number(*id)) },
             tags_without_snapshot: lines.iter().flat_map(|(_, line)| line.tags_without_snapshot()).collect(),
             consumers: self.consumers,
+            pending: None,
+            not_commits: Vec::new(),
+            warnings: Vec::new(),
             damaged: self.damaged,
         }
     }
