@@ -80,9 +80,9 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
             report::watched(metrics, &watched, ports.clock.now());
         }
         Work::Message(Message::Observe { asset, .. }) => {
-            let hint = Hint { asset: *asset, look: Look::Whole, source: Source::Notify, trace: trace.clone() };
+            let hint = Hint { asset: *asset, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
             let watched = watcher.look(&hint).await?;
-            report::watched(metrics, &watched, ports.clock.now());
+            report::scanned(metrics, &watched, ports.clock.now());
         }
         Work::Message(Message::Evaluate { targets, .. }) => {
             let subject = |target: &_| Subject { target: Clone::clone(target), members: None };

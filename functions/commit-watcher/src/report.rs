@@ -66,6 +66,25 @@ pub(crate) fn watched(metrics: &Metrics, watched: &Watched, now: Timestamp) {
     }
 }
 
+/// A look at a table by the clock. It normally finds nothing, which is no event; what it does find
+/// was missed by every notification.
+pub(crate) fn scanned(metrics: &Metrics, watched: &Watched, now: Timestamp) {
+    if let Watched::Observed { observed, evaluated } = watched {
+        let source_type = observed.head.value.key.format();
+        let asset_key = observed.head.value.key.to_string();
+        let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Advanced | Outcome::Maintenance);
+        for _ in observed.outcomes.iter().filter(|(_, outcome)| is_new(outcome)) {
+            metrics.count(Measure::CompensationMissed { source_type }, &[("assetKey", &asset_key)]);
+        }
+        if observed.outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Duplicate) {
+            tracing::info!(assetKey = asset_key, outcome = "duplicate", "a scan found nothing new");
+            self::evaluated(metrics, evaluated);
+            return;
+        }
+    }
+    self::watched(metrics, watched, now);
+}
+
 fn observed(metrics: &Metrics, observed: &Observed, now: Timestamp) {
     let head = &observed.head.value;
     let source_type = head.key.format();

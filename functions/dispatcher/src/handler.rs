@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse};
 use jiff::Timestamp;
-use lakebell_engine::dispatch::{Dispatched, Order};
+use lakebell_engine::dispatch::Order;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
 use tracing::Instrument;
@@ -29,7 +29,7 @@ impl From<ComeAgain> for Diagnostic {
 
 /// Handles a batch of messages, or one that came without a queue.
 ///
-/// The answer names the messages whose time has not come or that a later try may help.
+/// The answer names the messages that a later try may help.
 pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsBatchResponse, ComeAgain> {
     let deadline = deadline(event.context.deadline);
     let deliveries = deliveries(&event.payload);
@@ -61,7 +61,9 @@ async fn dispatch(order: &Order, deadline: Timestamp, context: &Context) -> bool
     match context.dispatcher.dispatch(order, deadline).await {
         Ok(dispatched) => {
             report::dispatched(&context.metrics, &dispatched, began);
-            matches!(dispatched, Dispatched::Later { .. })
+            // A trigger whose time has not come waits in its state and in the sweep, which sends it
+            // when it has. Handed back, an outage of hours would end in the dead-letter queue.
+            false
         }
         Err(error) => {
             report::failed(&context.metrics, &error);

@@ -1,4 +1,4 @@
-//! Where each item is kept. One table; see docs/adr for why the sort keys stand in this order.
+//! Where each item is kept. One table; see ARCHITECTURE.md for why the sort keys stand in this order.
 //!
 //! The sort key of an asset's head is below those of its pointers: a query is no snapshot, and
 //! pointers that were read before the head could be stale under a fresh revision.

@@ -11,6 +11,7 @@ pub mod evaluate;
 pub mod history;
 pub mod layout;
 pub mod observe;
+pub mod operate;
 pub mod ports;
 pub mod push;
 pub mod records;

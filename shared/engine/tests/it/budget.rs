@@ -1,4 +1,4 @@
-//! Calls to AWS per event, counted through the ports. PROTOCOL: cost per event must not grow.
+//! Calls to AWS per event, counted through the ports. The cost of an event must not grow with history.
 
 use lakebell_testkit::Op;
 use serde_json::json;

@@ -8,5 +8,6 @@ mod compensate;
 mod dispatch;
 mod fixtures;
 mod observe;
+mod operate;
 mod simulation;
 mod support;

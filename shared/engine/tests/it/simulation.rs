@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use lakebell_domain::reason::Verdict;
-use lakebell_engine::evaluate;
-use lakebell_engine::observe::{Hint, Look, observe};
+use lakebell_engine::compensate;
 use lakebell_engine::ports::queue::Message;
+use lakebell_engine::ports::time::Clock as _;
 use lakebell_engine::watch::Watcher;
 use lakebell_testkit::rules::Records;
 use lakebell_testkit::{SeededRandom, StartFault};
@@ -120,28 +121,24 @@ impl Run {
         assert!(wrong.is_empty(), "{wrong:#?}\nafter {:#?}", self.trail);
     }
 
-    /// Faults stop; one pass looks at every asset, evaluates every target and carries on every
-    /// trigger that has not ended.
+    /// Faults stop; the clock's passes and sweeps do the rest, with every message that was still on
+    /// its way lost.
     async fn come_to_rest(&mut self) {
         self.d.world.tap.calm();
         self.d.watcher = Watcher::new(self.d.world.ports());
+        self.d.world.queue.drain();
         let ports = self.d.world.quiet_ports();
-        for table in TABLES {
-            let asset = self.d.ids[table];
-            let source = lakebell_domain::event::Source::Poll;
-            observe(&ports, &Hint { asset, look: Look::Whole, source, trace: trace() }).await.unwrap();
-        }
-        for target in TARGETS {
-            evaluate::evaluate_one(&ports, &target_id(target), &trace()).await.unwrap();
-        }
-        for _ in 0..10 {
-            for trigger in self.d.records().triggers.into_values().filter(|trigger| !trigger.has_ended()) {
-                self.d.world.clock.advance(Duration::from_secs(400));
-                let (target, attempt) = (trigger.target, trigger.attempt);
-                let message = Message::Dispatch { target, trigger: trigger.key, attempt, trace: trace() };
-                self.d.carry(&message).await.unwrap();
+        for _ in 0..12 {
+            // The longest pauses: between two sends of a trigger, and of a trigger that waits.
+            self.d.world.clock.advance(Duration::from_mins(61));
+            let deadline = self.d.world.clock.now() + SignedDuration::from_mins(1);
+            assert!(compensate::pass(&ports, &trace(), deadline).await.unwrap().is_complete);
+            compensate::sweep(&ports, &trace()).await.unwrap();
+            for _ in 0..10 {
+                for message in self.d.world.queue.drain() {
+                    self.d.carry(&message).await.unwrap();
+                }
             }
-            self.d.run_dispatcher().await;
         }
     }
 
