@@ -73,10 +73,19 @@ fn take_over(bounds: &mut BoundsByGroup, replaced: &Trigger) {
         let mine = bounds.entry(group.clone()).or_default();
         for (asset, old) in assets {
             let kept = mine.entry(*asset).or_insert_with(|| old.clone());
-            kept.from.clone_from(&old.from);
+            if consumed(replaced, *asset).is_some() {
+                kept.from.clone_from(&old.from);
+            }
             kept.to = later(kept.to.take(), old.to.clone());
         }
     }
+}
+
+/// What a trigger consumes of an asset; `None` too where it consumes nothing because the table was
+/// never read or never written: such a range has no lower bound that anything could keep.
+fn consumed(trigger: &Trigger, asset: AssetId) -> Option<&Bounds> {
+    let range = trigger.ranges.iter().find(|range| range.asset == asset)?;
+    range.bounds.to.is_some().then_some(&range.bounds)
 }
 
 fn later(one: Option<Version>, other: Option<Version>) -> Option<Version> {
@@ -92,7 +101,7 @@ fn groups_with<'a>(inputs: &Inputs<'a>, asset: AssetId) -> impl Iterator<Item = 
 }
 
 /// Per asset: up to the highest upper bound of its groups, from the lowest of all cursors that the
-/// claim moves.
+/// claim moves, or that the claim of the replaced trigger moved.
 fn ranges(inputs: &Inputs<'_>, bounds: &BoundsByGroup, replaced: Option<&Trigger>) -> Vec<Range> {
     let assets: BTreeSet<AssetId> = bounds.values().flat_map(BTreeMap::keys).copied().collect();
     assets.into_iter().filter_map(|asset| range(inputs, bounds, replaced, asset)).collect()
@@ -111,6 +120,7 @@ fn range(inputs: &Inputs<'_>, bounds: &BoundsByGroup, replaced: Option<&Trigger>
     });
     let from = of_moved_cursors
         .chain(mine.iter().map(|bounds| bounds.from.clone()))
+        .chain(replaced.and_then(|trigger| consumed(trigger, asset)).map(|bounds| bounds.from.clone()))
         .min_by_key(|version| position(version.as_ref()))
         .flatten();
     let members =
