@@ -214,7 +214,7 @@ pub enum Arrow {
         /// By whom.
         by: String,
     },
-    /// failed or waiting -> skipped: its data lives on in another trigger
+    /// failed, queued or waiting -> skipped: its data lives on in another trigger
     Supersede {
         /// The other trigger.
         by: TriggerKey,
@@ -421,7 +421,7 @@ impl Trigger {
                 detail = Some(format!("by {by}"));
                 Status::Queued
             }
-            (Status::Failed { .. } | Status::Waiting { .. }, Arrow::Supersede { by }) => {
+            (Status::Failed { .. } | Status::Queued | Status::Waiting { .. }, Arrow::Supersede { by }) => {
                 Status::Skipped { why: "superseded".to_owned(), superseded_by: Some(by.clone()) }
             }
             (Status::Queued | Status::Waiting { .. }, Arrow::Skip { why }) => {
