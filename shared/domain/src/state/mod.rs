@@ -29,6 +29,9 @@ pub const MAX_TAGS: usize = 64;
 /// Most backfills kept; beyond it the oldest completed one goes.
 pub const MAX_BACKFILLS: usize = 16;
 
+/// What some writers put where there is no watermark.
+const NO_WATERMARK: Millis = Millis(i64::MIN);
+
 /// How far apart two reads must be that together prove a rewrite: a half-done rollback shows a
 /// version that is about to vanish.
 pub const SETTLE: SignedDuration = SignedDuration::from_secs(60);
@@ -148,7 +151,10 @@ impl AssetState {
             Evidence::SchemaDecided(id, status) => next.schema.decide(*id, *status),
             Evidence::Backfill(id, status) => next.take_backfill(id, *status, now),
             Evidence::WatermarkPushed(at) => next.raise_watermark(*at, None, now),
-            Evidence::CdcLagRecovered => set(&mut next.cdc_lag_recovered_at, Some(now)),
+            Evidence::CdcLagRecovered => {
+                let latest = next.cdc_lag_recovered_at.max(Some(now));
+                set(&mut next.cdc_lag_recovered_at, latest)
+            }
             Evidence::Trouble(trouble) => next.take_trouble(trouble),
             Evidence::Readable => set(&mut next.trouble, None),
         };
@@ -243,6 +249,9 @@ impl AssetState {
     }
 
     fn raise_watermark(&mut self, at: Millis, version: Option<Version>, now: Timestamp) -> Outcome {
+        if at == NO_WATERMARK {
+            return Outcome::Ignored("the minimum long means that there is no watermark".to_owned());
+        }
         match &self.watermark {
             Some(known) if known.at >= at => Outcome::Superseded,
             _ => {
@@ -261,7 +270,7 @@ impl AssetState {
             let oldest = self.tags.iter().min_by_key(|(_, entry)| entry.position).map(|(name, _)| name.clone());
             oldest.and_then(|name| self.tags.remove(&name));
         }
-        Outcome::Advanced
+        kept(self.tags.contains_key(name), MAX_TAGS, "tags of newer versions")
     }
 
     /// COMPLETED is absorbing: a STARTED that arrives after it is late.
@@ -280,7 +289,7 @@ impl AssetState {
                 .map(|(id, _)| id.clone());
             oldest.and_then(|id| self.backfills.remove(&id));
         }
-        Outcome::Advanced
+        kept(self.backfills.contains_key(id), MAX_BACKFILLS, "backfills that run or are newer")
     }
 
     fn take_trouble(&mut self, trouble: &Trouble) -> Outcome {
@@ -301,4 +310,9 @@ fn set<T: PartialEq>(place: &mut T, value: T) -> Outcome {
 
 fn changed(is_new: bool) -> Outcome {
     if is_new { Outcome::Advanced } else { Outcome::Duplicate }
+}
+
+/// What became of an entry of a bounded map, which may be the very one that had to go.
+fn kept(is_kept: bool, most: usize, others: &str) -> Outcome {
+    if is_kept { Outcome::Advanced } else { Outcome::Ignored(format!("there are {most} {others}")) }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::kept;
 use crate::event::Outcome;
 use crate::version::{Fingerprint, Ordinal, Position, Version};
 
@@ -90,13 +91,21 @@ impl Quality {
         if verdict.fingerprint.as_ref().is_some_and(|fingerprint| *fingerprint != version.fingerprint) {
             return Outcome::Ignored("the verdict is about another commit with this number".to_owned());
         }
-        if let Some((_, checks)) = self.versions.iter_mut().find(|(known, _)| known == version) {
-            return record_run(checks, verdict);
+        let outcome = record_run(self.checks_of(version), verdict);
+        self.trim();
+        if self.versions.iter().any(|(known, _)| known == version) {
+            outcome
+        } else {
+            kept(false, MAX_VERSIONS, "newer versions with verdicts")
         }
-        let mut checks = BTreeMap::new();
-        let outcome = record_run(&mut checks, verdict);
-        self.keep(version.clone(), checks);
-        outcome
+    }
+
+    fn checks_of(&mut self, version: &Version) -> &mut BTreeMap<String, Finding> {
+        let at = self.versions.iter().position(|(known, _)| known == version).unwrap_or_else(|| {
+            self.versions.push((version.clone(), BTreeMap::new()));
+            self.versions.len() - 1
+        });
+        &mut self.versions[at].1
     }
 
     fn park(&mut self, verdict: &Verdict) -> Outcome {
@@ -115,18 +124,14 @@ impl Quality {
         let (due, parked): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.parked).into_iter().partition(|v| v.ordinal == version.position.ordinal);
         self.parked = parked;
-        let mut checks = BTreeMap::new();
         for verdict in due.iter().filter(|v| v.fingerprint.as_ref().is_none_or(|f| *f == version.fingerprint)) {
-            record_run(&mut checks, verdict);
+            record_run(self.checks_of(version), verdict);
         }
-        if !checks.is_empty() {
-            self.keep(version.clone(), checks);
-        }
+        self.trim();
     }
 
     /// Only versions that have a verdict are kept, so that an asset without checks pays nothing.
-    fn keep(&mut self, version: Version, checks: BTreeMap<String, Finding>) {
-        self.versions.push((version, checks));
+    fn trim(&mut self) {
         self.versions.sort_by_key(|(version, _)| version.position);
         if self.versions.len() > MAX_VERSIONS {
             self.versions.remove(0);

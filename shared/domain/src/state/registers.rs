@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::kept;
 use crate::commit::Millis;
 use crate::event::Outcome;
 use crate::version::{Fingerprint, Ordinal, Position, Version};
@@ -93,7 +94,7 @@ impl SchemaRegister {
         while self.decisions.len() > MAX_SCHEMA_DECISIONS {
             self.decisions.pop_first();
         }
-        Outcome::Advanced
+        kept(self.decisions.contains_key(&schema_id), MAX_SCHEMA_DECISIONS, "decisions about newer schemas")
     }
 
     /// The status of the current schema.
