@@ -99,11 +99,7 @@ impl AssetKey {
         };
         let bytes = key.to_string().len();
         if bytes > MAX_ASSET_KEY_BYTES {
-            return Err(Invalid::new(
-                "asset key",
-                format!("it has {bytes} bytes in its canonical form"),
-                format!("use at most {MAX_ASSET_KEY_BYTES} bytes"),
-            ));
+            return Err(too_long(format!("it has {bytes} bytes in its canonical form")));
         }
         Ok(key)
     }
@@ -156,7 +152,7 @@ impl FromStr for AssetKey {
         let right = "write <format>://[<catalog>/]<database>/<table>[@branch], as in paimon://ods_db/orders";
         let malformed = |problem: String| Invalid::new("asset key", problem, right);
         if text.len() > 3 * MAX_ASSET_KEY_BYTES {
-            return Err(malformed(format!("it has {} bytes", text.len())));
+            return Err(too_long(format!("it has {} bytes", text.len())));
         }
         let (format, rest) = text.split_once("://").ok_or_else(|| malformed(format!("`{text}` has no `://`")))?;
         let format = format.parse()?;
@@ -172,6 +168,10 @@ impl FromStr for AssetKey {
             other => Err(malformed(format!("`{text}` has {} segments", other.len()))),
         }
     }
+}
+
+fn too_long(problem: String) -> Invalid {
+    Invalid::new("asset key", problem, format!("use at most {MAX_ASSET_KEY_BYTES} bytes"))
 }
 
 fn decode_segment(segment: &str, whole: &str) -> Result<String, Invalid> {
@@ -242,9 +242,7 @@ impl Location {
                 "write s3://bucket/path/of/the/table",
             )
         };
-        let bucket_is_valid = (3..=63).contains(&bucket.len())
-            && bucket.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-'));
-        if !bucket_is_valid {
+        if !is_bucket_name(bucket) {
             return Err(wrong("names no S3 bucket"));
         }
         let segments: Vec<&str> = prefix.split('/').filter(|segment| !segment.is_empty() && *segment != ".").collect();
@@ -256,7 +254,11 @@ impl Location {
         }
         let location = Self { bucket: bucket.to_owned(), prefix: segments.join("/") };
         if location.to_string().len() > MAX_LOCATION_BYTES {
-            return Err(wrong("is too long"));
+            return Err(Invalid::new(
+                "location",
+                format!("it has {} bytes", location.to_string().len()),
+                format!("use at most {MAX_LOCATION_BYTES} bytes"),
+            ));
         }
         Ok(location)
     }
@@ -275,6 +277,13 @@ impl Location {
     pub fn object_key(&self, relative: &str) -> String {
         format!("{}/{relative}", self.prefix)
     }
+}
+
+/// The rules that S3 has for the names of buckets.
+fn is_bucket_name(name: &str) -> bool {
+    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-');
+    let ends_plainly = !name.starts_with(['.', '-']) && !name.ends_with(['.', '-']);
+    (3..=63).contains(&name.len()) && name.bytes().all(is_inner) && ends_plainly && !name.contains("..")
 }
 
 impl fmt::Display for Location {

@@ -1,5 +1,7 @@
 //! What is started, and the groups of dependencies that start it.
 
+mod rule;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -228,33 +230,6 @@ impl Target {
     pub fn assets(&self) -> BTreeMap<AssetId, &AssetKey> {
         self.groups.iter().flat_map(|group| &group.members).map(|member| (member.asset, &member.key)).collect()
     }
-
-    /// The rule of each group in plain words, joined by OR.
-    pub fn rule(&self) -> String {
-        self.groups.iter().map(Group::rule).collect::<Vec<_>>().join(", OR ")
-    }
-}
-
-impl Group {
-    /// The rule in plain words: "fires when BOTH a AND b have advanced since the last trigger".
-    pub fn rule(&self) -> String {
-        let names: Vec<&str> = self.members.iter().map(|member| member.alias.as_str()).collect();
-        match (self.advance, names.as_slice()) {
-            (_, [only]) => format!("fires when {only} has advanced since the last trigger"),
-            (Advance::All, [first, second]) => {
-                format!("fires when BOTH {first} AND {second} have advanced since the last trigger")
-            }
-            (Advance::All, many) => {
-                format!("fires when ALL of {} have advanced since the last trigger", many.join(", "))
-            }
-            (Advance::Any, many) => {
-                format!("fires when ANY of {} has advanced since the last trigger", many.join(", "))
-            }
-            (Advance::AtLeast(k), many) => {
-                format!("fires when AT LEAST {k} of {} have advanced since the last trigger", many.join(", "))
-            }
-        }
-    }
 }
 
 impl TargetSpec {
@@ -283,9 +258,17 @@ impl TargetSpec {
                 "both a code and a name are given",
                 "give either `workflowDefinitionCode` or `workflowDefinitionName`",
             )),
-            _ => Err(Invalid::new(
+            (None, Some(name)) => Err(Invalid::new(
+                "workflowDefinitionName",
+                format!("it has {} bytes", name.len()),
+                "use the workflow's name of 1 to 255 bytes",
+            )),
+            (code, None) => Err(Invalid::new(
                 "workflowDefinitionCode",
-                "no workflow is named",
+                code.map_or_else(
+                    || "no workflow is named".to_owned(),
+                    |code| format!("{code} is no workflow definition code"),
+                ),
                 "give its positive code as `workflowDefinitionCode`, or its name as `workflowDefinitionName`",
             )),
         }
@@ -294,6 +277,13 @@ impl TargetSpec {
     /// Checks everything that needs no look-up.
     pub fn check(&self) -> Result<(), Invalid> {
         self.workflow()?;
+        if let Some(code) = self.task_definition_code.filter(|code| code.0 <= 0) {
+            return Err(Invalid::new(
+                "taskDefinitionCode",
+                format!("{code} is no task definition code"),
+                "use the positive number that DolphinScheduler shows, or leave it out",
+            ));
+        }
         self.target_name()?;
         if self.enabled_flag > 1 {
             return Err(Invalid::new("enabledFlag", format!("{} is no flag", self.enabled_flag), "use 0 or 1"));
