@@ -104,9 +104,13 @@ pub struct MemberEvaluation {
     /// The newest version that meets the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<Version>,
-    /// The asset's id.
-    #[serde(skip_serializing)]
+    /// The asset's id. It is not shown, and zero in an evaluation that was read back.
+    #[serde(skip_serializing, default = "not_shown")]
     pub id: AssetId,
+}
+
+const fn not_shown() -> AssetId {
+    AssetId::from_bits(0)
 }
 
 impl MemberEvaluation {
