@@ -1,0 +1,483 @@
+//! The evaluator against the reference, over random targets and histories.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lakebell_domain::commit::CommitKind;
+use lakebell_domain::cursor::{Paused, TargetCursor};
+use lakebell_domain::evaluation::{AssetView, ClaimPlan, Evaluation, Inputs, evaluate};
+use lakebell_domain::ids::{AssetId, TriggerKey};
+use lakebell_domain::reason::{Reason, ReasonCode, Verdict};
+use lakebell_domain::state::{AssetState, Evidence};
+use lakebell_domain::target::{Advance, Member, Minimum, Target};
+use lakebell_domain::trigger::{Arrow, Decision, Status, Trigger, WaitReason};
+use lakebell_domain::version::{Epoch, Ordinal, Position};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use crate::reference::{Combination, Happened, History, Memory, Slot};
+use crate::support::{asset_id, at, commit, group, member, position, sighting, target, version};
+
+const ASSETS: u128 = 3;
+
+/// A target, its assets, and what has happened to them: as Lakebell records it, and as it was.
+pub(crate) struct World {
+    pub(crate) target: Target,
+    pub(crate) cursor: TargetCursor,
+    states: BTreeMap<AssetId, AssetState>,
+    triggers: BTreeMap<TriggerKey, Trigger>,
+    histories: BTreeMap<AssetId, History>,
+    memory: Memory,
+    clock: i64,
+}
+
+/// Something that happens.
+#[derive(Debug, Clone)]
+enum Step {
+    Commit { asset: u128, kind: &'static str, skip: u64 },
+    FirstRead { asset: u128 },
+    Sight { asset: u128 },
+    Withdraw { asset: u128 },
+    Accept { asset: u128, first: u64, kinds: Vec<&'static str> },
+    Registration { asset: u128 },
+    Pause,
+    Switch,
+    Claim,
+    Move(Index),
+}
+
+impl World {
+    /// Every asset is read and empty.
+    pub(crate) fn new(target: Target) -> Self {
+        let history = History { is_registered: true, ..History::default() };
+        let ids = || (0..ASSETS).map(asset_id);
+        Self {
+            target,
+            cursor: TargetCursor::default(),
+            states: ids().map(|id| (id, AssetState::default())).collect(),
+            triggers: BTreeMap::new(),
+            histories: ids().map(|id| (id, history.clone())).collect(),
+            memory: Memory::default(),
+            clock: 0,
+        }
+    }
+
+    fn tell(&mut self, asset: u128, evidence: &Evidence) {
+        let state = self.states.get_mut(&asset_id(asset)).unwrap();
+        *state = state.apply(evidence, at(self.clock)).state;
+    }
+
+    fn history(&mut self, asset: u128) -> &mut History {
+        self.histories.get_mut(&asset_id(asset)).unwrap()
+    }
+
+    pub(crate) fn first_read(&mut self, asset: u128) {
+        let history = self.history(asset);
+        if !history.is_read {
+            history.is_read = true;
+            history.baseline = history.commits.last().map(|commit| commit.position);
+            let unread: Vec<_> = history.commits.clone();
+            let found = unread.iter().map(|commit| crate::support::commit(commit.position.ordinal.0, &commit.kind));
+            self.tell(asset, &Evidence::FirstRead(found.collect()));
+        }
+    }
+
+    /// A commit that Lakebell reads at once, unless it has never read the table or holds it.
+    pub(crate) fn commit(&mut self, asset: u128, kind: &str, skip: u64) {
+        let history = self.history(asset);
+        if history.is_held {
+            return;
+        }
+        let last = history.commits.iter().rfind(|commit| commit.position.epoch.0 == history.epoch);
+        let ordinal = last.map_or(0, |commit| commit.position.ordinal.0) + 1 + skip;
+        let commit = commit(ordinal, kind);
+        let position = position(history.epoch, ordinal);
+        history.commits.push(Happened { position, kind: kind.to_owned(), changes_data: commit.changes_data });
+        if history.is_read {
+            self.tell(asset, &Evidence::Commit(Box::new(commit)));
+        }
+    }
+
+    /// The group counts what comes after this.
+    pub(crate) fn start_from(&mut self, group: usize, asset: u128, position: Position) {
+        let name = self.target.groups[group].name.clone();
+        self.cursor.take(&name, asset_id(asset), &version(position.epoch.0, position.ordinal.0));
+        self.memory.start_from(&name, asset_id(asset), position);
+    }
+
+    fn sight(&mut self, asset: u128) {
+        let history = self.history(asset);
+        let Some(newest) = history.commits.last().map(|commit| commit.position) else { return };
+        if history.is_read {
+            history.is_held = true;
+            let seen = sighting(&version(newest.epoch.0, newest.ordinal.0), at(self.clock));
+            self.tell(asset, &Evidence::RewriteSighted(seen));
+        }
+    }
+
+    fn accept(&mut self, asset: u128, first: u64, kinds: &[&str]) {
+        let history = self.history(asset);
+        if !history.is_held {
+            return;
+        }
+        history.is_held = false;
+        history.epoch += 1;
+        let commits: Vec<_> = (first..).zip(kinds).map(|(ordinal, kind)| commit(ordinal, kind)).collect();
+        for commit in &commits {
+            let position = position(history.epoch, commit.ordinal.0);
+            let kind = commit.kind.0.clone();
+            history.commits.push(Happened { position, kind, changes_data: commit.changes_data });
+        }
+        self.tell(asset, &Evidence::RewriteAccepted(commits));
+    }
+
+    pub(crate) fn evaluate(&self) -> Evaluation {
+        let trigger = |key: &Option<TriggerKey>| key.as_ref().and_then(|key| self.triggers.get(key));
+        let views = self.states.iter().map(|(id, state)| {
+            let state = self.histories[id].is_registered.then_some(state);
+            (*id, AssetView { rev: 7, state })
+        });
+        evaluate(&Inputs {
+            target: &self.target,
+            cursor: &self.cursor,
+            assets: &views.collect(),
+            open: trigger(&self.cursor.open),
+            failed: trigger(&self.cursor.failed),
+        })
+    }
+
+    /// Claims what is ready; the reference takes note of what it thinks was claimed.
+    pub(crate) fn claim(&mut self) -> Option<TriggerKey> {
+        let ClaimPlan { claim, cursor } = self.evaluate().plan?;
+        let combination = self.memory.evaluate(&self.target, &self.histories).expect("the reference sees nothing");
+        self.memory.claimed(&self.target, combination);
+        let key = claim.key.clone();
+        let replaced = claim.inherits.as_ref().map(|inherits| inherits.from.clone());
+        let trace = "t".parse().unwrap();
+        let trigger = Trigger::claimed(&self.target, 1, claim, trace, at(self.clock), at(self.clock + 60));
+        if let Some(replaced) = replaced {
+            let by = key.clone();
+            let ended = self.triggers[&replaced].apply(&Arrow::Supersede { by }, at(self.clock)).unwrap();
+            self.triggers.insert(replaced, ended);
+        }
+        assert!(!self.triggers.contains_key(&key), "one combination was claimed twice");
+        self.triggers.insert(key.clone(), trigger);
+        self.cursor = cursor;
+        self.note_slot();
+        Some(key)
+    }
+
+    /// The arrow, and what the engine does to the cursor with it.
+    pub(crate) fn follow(&mut self, key: &TriggerKey, arrow: &Arrow) {
+        let after = self.triggers[key].apply(arrow, at(self.clock)).unwrap();
+        match after.status() {
+            Status::Success { .. } | Status::Skipped { .. } => {
+                self.cursor.open = None;
+                self.memory.settled();
+            }
+            Status::Failed { .. } => {
+                self.cursor.open = None;
+                self.cursor.failed = Some(key.clone());
+            }
+            _ => {
+                self.cursor.open = Some(key.clone());
+                self.cursor.failed = None;
+            }
+        }
+        self.triggers.insert(key.clone(), after);
+        self.note_slot();
+    }
+
+    pub(crate) fn open(&self) -> Option<&Trigger> {
+        self.cursor.open.as_ref().map(|key| &self.triggers[key])
+    }
+
+    fn note_slot(&mut self) {
+        self.memory.slot = match self.open().map(Trigger::status) {
+            None => Slot::Free,
+            Some(Status::Waiting { .. }) => Slot::Waiting,
+            Some(_) => Slot::Busy,
+        };
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.clock += 10;
+        match step {
+            Step::Commit { asset, kind, skip } => self.commit(*asset, kind, *skip),
+            Step::FirstRead { asset } => self.first_read(*asset),
+            Step::Sight { asset } => self.sight(*asset),
+            Step::Withdraw { asset } => {
+                self.history(*asset).is_held = false;
+                self.tell(*asset, &Evidence::RewriteWithdrawn);
+            }
+            Step::Accept { asset, first, kinds } => self.accept(*asset, *first, kinds),
+            Step::Registration { asset } => self.history(*asset).is_registered ^= true,
+            Step::Pause => {
+                let paused = Paused { since: at(self.clock), by: "ops".to_owned() };
+                self.cursor.paused = if self.cursor.paused.is_some() { None } else { Some(paused) };
+            }
+            Step::Switch => self.target.enabled ^= true,
+            Step::Claim => drop(self.claim()),
+            Step::Move(choice) => self.move_on(*choice),
+        }
+        self.memory.is_off = self.cursor.paused.is_some() || !self.target.enabled;
+    }
+
+    /// The open trigger, or else the failed one, goes along some arrow.
+    fn move_on(&mut self, choice: Index) {
+        let Some(key) = self.cursor.open.clone().or_else(|| self.cursor.failed.clone()) else { return };
+        let reason = WaitReason { code: "BACK_OFF".to_owned(), detail: "503".to_owned() };
+        let decide = |decision| Arrow::Decide { decision, by: "ops".to_owned() };
+        let (code, detail) = ("X".to_owned(), "x".to_owned());
+        let candidates = [
+            Arrow::Lease { until: at(self.clock + 30) },
+            Arrow::Wake,
+            Arrow::Succeed { instance: None },
+            Arrow::Wait { reason, due_at: at(self.clock), refused: true },
+            Arrow::LoseSight { code: code.clone(), detail: detail.clone(), check_at: at(self.clock) },
+            Arrow::Fail { code, detail: detail.clone() },
+            Arrow::Hold { detail },
+            decide(Decision::Started(None)),
+            decide(Decision::Absent),
+            decide(Decision::Failed),
+            Arrow::Redrive { by: "ops".to_owned() },
+            Arrow::Skip { why: "operator".to_owned() },
+        ];
+        let trigger = &self.triggers[&key];
+        let legal: Vec<_> =
+            candidates.into_iter().filter(|arrow| trigger.apply(arrow, at(self.clock)).is_ok()).collect();
+        self.follow(&key, choice.get(&legal));
+    }
+
+    fn compare(&self) -> Result<Evaluation, TestCaseError> {
+        let evaluation = self.evaluate();
+        prop_assert_eq!(&evaluation, &self.evaluate(), "the same inputs gave two evaluations");
+        check_explanation(&evaluation)?;
+        let expected = self.memory.evaluate(&self.target, &self.histories);
+        let found = evaluation.plan.as_ref().map(|plan| Combination {
+            groups: plan.claim.groups.clone(),
+            taken: plan.claim.ranges.iter().map(|range| (range.asset, positions(&range.bounds))).collect(),
+        });
+        prop_assert_eq!(&found, &expected);
+        if let Some(plan) = &evaluation.plan {
+            self.check_plan(plan)?;
+        }
+        Ok(evaluation)
+    }
+
+    fn check_plan(&self, plan: &ClaimPlan) -> Result<(), TestCaseError> {
+        prop_assert_eq!(&plan.cursor.open, &Some(plan.claim.key.clone()));
+        prop_assert!(plan.cursor.failed.is_none());
+        for range in &plan.claim.ranges {
+            let history = &self.histories[&range.asset];
+            for bound in [&range.bounds.from, &range.bounds.to].into_iter().flatten() {
+                let committed = history.commits.iter().any(|commit| commit.position == bound.position);
+                prop_assert!(committed, "{} was never committed", bound.position);
+                prop_assert_eq!(bound, &version(bound.position.epoch.0, bound.position.ordinal.0));
+            }
+            prop_assert!(positions(&range.bounds).0 <= positions(&range.bounds).1);
+        }
+        for (group, assets) in &self.cursor.taken {
+            for (asset, before) in assets {
+                let after = plan.cursor.taken(group, *asset);
+                prop_assert!(after.is_some_and(|after| after.position >= before.position), "a cursor went back");
+            }
+        }
+        // the union of groups, and every lower bound of the trigger that is replaced
+        let open = self.open().filter(|open| open.status().step() == "waiting");
+        let failed = || self.cursor.failed.as_ref().map(|key| &self.triggers[key]);
+        let replaced = open.or_else(failed);
+        prop_assert_eq!(plan.claim.inherits.as_ref().map(|inherits| &inherits.from), replaced.map(|old| &old.key));
+        if let Some(old) = replaced {
+            prop_assert!(old.groups.is_subset(&plan.claim.groups), "a group of the replaced trigger is lost");
+            for old in &old.ranges {
+                let new = plan.claim.ranges.iter().find(|range| range.asset == old.asset).unwrap();
+                let ((old_from, old_to), (from, to)) = (positions(&old.bounds), positions(&new.bounds));
+                prop_assert!(
+                    old_to.is_none() || (from <= old_from && to >= old_to),
+                    "data of the replaced trigger is lost"
+                );
+                prop_assert!(old.aliases.is_subset(&new.aliases));
+            }
+        }
+        Ok(())
+    }
+
+    /// Rule 7: what triggers took of an asset follows on from trigger to trigger.
+    fn check_tiling(&self, lowest: &BTreeMap<AssetId, Option<Position>>) -> Result<(), TestCaseError> {
+        for (asset, start) in lowest {
+            let mut reached = start.or(self.histories[asset].baseline);
+            for taken in &self.memory.consumed {
+                let Some((from, to)) = taken.get(asset).filter(|(from, to)| from != to) else { continue };
+                prop_assert_eq!(*from, reached, "a gap or an overlap");
+                reached = *to;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing more happens: whatever is open starts, and whatever is ready is claimed.
+    fn come_to_rest(&mut self) -> Result<(), TestCaseError> {
+        self.cursor.paused = None;
+        self.target.enabled = true;
+        self.memory.is_off = false;
+        for _ in 0..20 {
+            let evaluation = self.compare()?;
+            let Some(key) = self.cursor.open.clone().or_else(|| self.cursor.failed.clone()) else {
+                if self.claim().is_none() {
+                    prop_assert!(evaluation.groups.iter().all(|group| group.verdict != Verdict::Ready));
+                    return Ok(());
+                }
+                continue;
+            };
+            self.clock += 1_000;
+            let arrow = match self.triggers[&key].status() {
+                Status::Queued => Arrow::Lease { until: at(self.clock) },
+                Status::Waiting { .. } => Arrow::Wake,
+                Status::Leased { .. } => Arrow::Succeed { instance: None },
+                Status::Unknown { .. } => Arrow::Adopt { instances: Vec::new() },
+                _ => Arrow::Redrive { by: "ops".to_owned() },
+            };
+            self.follow(&key, &arrow);
+        }
+        Err(TestCaseError::fail("it never comes to rest"))
+    }
+}
+
+pub(crate) fn positions(bounds: &lakebell_domain::trigger::Bounds) -> (Option<Position>, Option<Position>) {
+    (bounds.from.as_ref().map(|version| version.position), bounds.to.as_ref().map(|version| version.position))
+}
+
+/// READY has a plan and no reason; everything else has one reason that fits it.
+pub(crate) fn check_explanation(evaluation: &Evaluation) -> Result<(), TestCaseError> {
+    prop_assert_eq!(evaluation.plan.is_some(), evaluation.verdict == Verdict::Ready);
+    let members = evaluation.groups.iter().flat_map(|group| &group.members);
+    let all = std::iter::once((evaluation.verdict, &evaluation.reason))
+        .chain(evaluation.groups.iter().map(|group| (group.verdict, &group.reason)))
+        .chain(members.map(|member| (member.verdict, &member.reason)));
+    for (verdict, reason) in all {
+        prop_assert_eq!(reason.is_none(), verdict == Verdict::Ready, "{} with {:?}", verdict, reason);
+        if let Some(Reason { code, expected, actual, unblock, .. }) = reason {
+            prop_assert_eq!(verdict_of(*code), verdict, "{}", code);
+            prop_assert!(!expected.is_empty() && !actual.is_empty() && !unblock.is_empty());
+        }
+    }
+    Ok(())
+}
+
+fn verdict_of(code: ReasonCode) -> Verdict {
+    use ReasonCode as R;
+    match code {
+        R::NoNewVersion | R::NoVersionYet | R::TooFewAdvanced | R::TriggerInFlight | R::TriggerHeld => Verdict::Waiting,
+        R::MinSnapshotNotReached | R::NeverRead | R::LocationUnreadable | R::CommitDamaged | R::CommitMissing => {
+            Verdict::BlockedBySnapshot
+        }
+        R::RewriteSuspected | R::RewriteHeld => Verdict::BlockedByRewrite,
+        R::AssetUnknown => Verdict::BlockedByUnknownAsset,
+        R::TargetPaused => Verdict::Paused,
+        R::TargetDisabled => Verdict::Disabled,
+    }
+}
+
+fn a_member(asset: u128) -> impl Strategy<Value = Member> {
+    let kinds = prop_oneof![
+        5 => Just(None),
+        1 => Just(Some(vec!["APPEND"])),
+        1 => Just(Some(vec!["COMPACT", "OVERWRITE"])),
+    ];
+    let minimum = prop_oneof![3 => Just(None), 1 => (0_u32..2, 1_u64..12).prop_map(Some)];
+    (kinds, minimum).prop_map(move |(kinds, minimum)| Member {
+        commit_kinds: kinds.map(|kinds| kinds.into_iter().map(|kind| CommitKind(kind.to_owned())).collect()),
+        minimum: minimum.map(|(epoch, ordinal)| Minimum {
+            snapshot_id: ordinal.to_string(),
+            epoch: Epoch(epoch),
+            ordinal: Ordinal(ordinal),
+        }),
+        ..member(asset)
+    })
+}
+
+fn a_target() -> impl Strategy<Value = Target> {
+    let a_group =
+        (proptest::collection::btree_set(0..ASSETS, 1..=3), 0..3, 1_usize..=3).prop_flat_map(|(assets, how, k)| {
+            let advance = match how {
+                0 => Advance::All,
+                1 => Advance::Any,
+                _ => Advance::AtLeast(k.min(assets.len())),
+            };
+            (Just(advance), assets.into_iter().map(a_member).collect::<Vec<_>>())
+        });
+    proptest::collection::vec(a_group, 1..=3).prop_map(|groups| {
+        target(
+            (0..)
+                .zip(groups)
+                .map(|(at, (advance, members)): (u8, _)| group(&format!("g{at}"), advance, members))
+                .collect(),
+        )
+    })
+}
+
+fn a_kind() -> impl Strategy<Value = &'static str> {
+    select(vec!["APPEND", "APPEND", "APPEND", "OVERWRITE", "COMPACT", "NEW"])
+}
+
+fn a_step() -> impl Strategy<Value = Step> {
+    let asset = || 0..ASSETS;
+    prop_oneof![
+        12 => (asset(), a_kind(), 0_u64..3).prop_map(|(asset, kind, skip)| Step::Commit { asset, kind, skip }),
+        1 => asset().prop_map(|asset| Step::FirstRead { asset }),
+        1 => asset().prop_map(|asset| Step::Sight { asset }),
+        1 => asset().prop_map(|asset| Step::Withdraw { asset }),
+        1 => (asset(), 1_u64..9, proptest::collection::vec(a_kind(), 0..4))
+            .prop_map(|(asset, first, kinds)| Step::Accept { asset, first, kinds }),
+        1 => asset().prop_map(|asset| Step::Registration { asset }),
+        1 => Just(Step::Pause),
+        1 => Just(Step::Switch),
+        10 => Just(Step::Claim),
+        12 => any::<Index>().prop_map(Step::Move),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_evaluator_agrees_with_the_reference(
+        target in a_target(),
+        before in proptest::collection::vec((0..ASSETS, a_kind()), 0..12),
+        read in proptest::collection::btree_set(0..ASSETS, 0..=3),
+        starts in proptest::collection::vec((any::<Index>(), any::<Index>(), 0_u64..3), 0..5),
+        steps in proptest::collection::vec(a_step(), 1..60),
+    ) {
+        let mut world = World::new(target);
+        for (asset, kind) in before {
+            world.commit(asset, kind, 0);
+        }
+        for asset in &read {
+            world.first_read(*asset);
+        }
+        // some groups start further on than others: as if they had been added later
+        for (group, asset, later) in starts {
+            let asset = asset.index(3) as u128;
+            world.commit(asset, "APPEND", later);
+            let group = group.index(world.target.groups.len());
+            let newest = world.histories[&asset_id(asset)].commits.last().map(|commit| commit.position);
+            let has_it = world.target.groups[group].members.iter().any(|member| member.asset == asset_id(asset));
+            if let (Some(newest), true, true) = (newest, has_it, read.contains(&asset)) {
+                world.start_from(group, asset, newest);
+            }
+        }
+        let assets: BTreeSet<AssetId> = world.target.assets().into_keys().collect();
+        let lowest: BTreeMap<_, _> = assets.into_iter().map(|asset| {
+            let mine = world.target.groups.iter().filter(|group| group.members.iter().any(|m| m.asset == asset));
+            let marks = mine.map(|group| world.memory.mark(&group.name, asset, &world.histories[&asset]));
+            (asset, marks.min().flatten())
+        }).collect();
+
+        for step in &steps {
+            world.step(step);
+            world.compare()?;
+        }
+        world.come_to_rest()?;
+        world.check_tiling(&lowest)?;
+        let lease_ends = world.triggers.values().filter(|trigger| !trigger.has_ended()).count();
+        prop_assert_eq!(lease_ends, 0, "at rest every trigger has ended");
+    }
+}

@@ -1,0 +1,270 @@
+//! Formats that are stored or sent: what is written today is read tomorrow.
+//!
+//! A drift fails. Where it is wanted, run the tests with `LAKEBELL_BLESS=1`, and look at the
+//! difference: what is stored already must still be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use lakebell_domain::commit::{Commit, Millis};
+use lakebell_domain::cursor::{Paused, TargetCursor};
+use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, evaluate};
+use lakebell_domain::event::{CommitFacts, Event, EventKind, Outcome, Source, commit_token};
+use lakebell_domain::state::{
+    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, SchemaDetail, SchemaStatus, TagEntry, Trouble,
+    TroubleCode,
+};
+use lakebell_domain::target::{Advance, Target, TargetSpec};
+use lakebell_domain::trigger::{Bounds, Range, Trigger, trigger_key};
+use lakebell_domain::version::{Fingerprint, Ordinal};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::machine::steps;
+use crate::registers::check;
+use crate::support::{
+    asset_id, asset_key, at, commit, evidence, group, group_name, member, position, sighting, state_of,
+};
+use crate::support::{target, version};
+use crate::target_refusals::resolve;
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.json"))
+}
+
+/// The text that is kept for a value; rewritten where that is asked for.
+#[track_caller]
+fn golden<T: Serialize>(name: &str, value: &T) -> Value {
+    let written = serde_json::to_value(value).unwrap();
+    if std::env::var_os("LAKEBELL_BLESS").is_some_and(|flag| flag == "1") {
+        std::fs::write(path(name), serde_json::to_string_pretty(&written).unwrap() + "\n").unwrap();
+    }
+    let kept = std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(written, kept, "{name} has drifted; if that is wanted, run again with LAKEBELL_BLESS=1");
+    kept
+}
+
+/// The same, and what is kept is read back as the value.
+#[track_caller]
+fn golden_both_ways<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(name: &str, value: &T) {
+    let kept = golden(name, value);
+    let read: T = serde_json::from_value(kept).unwrap_or_else(|error| panic!("{name} cannot be read: {error}"));
+    assert_eq!(&read, value, "{name} is read as something else");
+}
+
+/// Something in every register.
+fn full_state() -> AssetState {
+    let tag =
+        TagEntry { position: position(0, 5), fingerprint: Fingerprint("fp-5".to_owned()), snapshot_id: "5".to_owned() };
+    let mut state = state_of([
+        evidence(commit(4, "COMPACT")),
+        evidence(Commit {
+            schema_id: Some(2),
+            watermark: Some(Millis(1_790_000_000_000)),
+            total_records: Some(120),
+            ..commit(5, "APPEND")
+        }),
+        Evidence::TagCreated("2026-11-30".to_owned(), tag),
+        Evidence::Check(check(5, "row_count", CheckResult::Passed, 9), Some(version(0, 5))),
+        Evidence::Check(check(6, "row_count", CheckResult::Errored, 10), None),
+        Evidence::SchemaRead(SchemaDetail { schema_id: 2, text: Some("input".to_owned()) }),
+        Evidence::SchemaDecided(2, SchemaStatus::Compatible),
+        Evidence::Backfill("b1".to_owned(), BackfillStatus::Completed),
+        Evidence::Backfill("b2".to_owned(), BackfillStatus::Running),
+        Evidence::CdcLagRecovered,
+        Evidence::Expired(Gap { first: Ordinal(6), last: Ordinal(7), at: at(11), cause: "expired unread".to_owned() }),
+        Evidence::Hole(Hole { ordinal: Ordinal(8), first_seen: at(12) }),
+        Evidence::Trouble(Trouble { code: TroubleCode::Damaged, detail: "no JSON".to_owned(), since: at(13) }),
+        Evidence::RewriteSighted(sighting(&version(0, 5), at(14))),
+    ]);
+    state.schema.approval_required = true;
+    state
+}
+
+#[test]
+fn asset_states() {
+    golden_both_ways("asset_state", &full_state());
+    golden_both_ways("asset_state_unread", &AssetState::default());
+    // a register that did not exist when a state was stored is empty
+    assert_eq!(serde_json::from_str::<AssetState>("{}").unwrap(), AssetState::default());
+}
+
+fn declaration() -> Value {
+    json!({
+        "name": "gmv",
+        "connection": "prod",
+        "workflowDefinitionCode": 11,
+        "taskDefinitionCode": 12,
+        "groups": [
+            {
+                "name": "both",
+                "advance": "all",
+                "dependencies": [
+                    { "asset": "paimon://ods/orders", "alias": "o", "minSnapshotId": 42, "commitKinds": ["OVERWRITE", "APPEND"] },
+                    { "asset": "paimon://ods/payments@dev" },
+                ],
+            },
+            { "name": "either", "advance": "any", "dependencies": [{ "asset": "paimon://lake/ods/a%20b", "alias": "ab" }] },
+            { "name": "one", "advance": { "atLeast": 1 }, "dependencies": [{ "asset": "paimon://ods/refunds" }] },
+        ],
+        "enabledFlag": 0,
+    })
+}
+
+#[test]
+fn declarations_and_targets() {
+    let spec: TargetSpec = serde_json::from_value(declaration()).unwrap();
+    golden_both_ways("target_spec", &spec);
+    golden_both_ways::<Target>("target", &resolve(&declaration()).unwrap());
+    let smallest = json!({
+        "workflowDefinitionName": "daily",
+        "groups": [{ "dependencies": [{ "asset": "paimon://ods/orders" }] }],
+    });
+    golden_both_ways("target_spec_smallest", &serde_json::from_value::<TargetSpec>(smallest.clone()).unwrap());
+    golden_both_ways::<Target>("target_smallest", &resolve(&smallest).unwrap());
+}
+
+#[test]
+fn cursors() {
+    let mut cursor = TargetCursor { definition_rev: 4, ..TargetCursor::default() };
+    cursor.take(&group_name("both"), asset_id(0), &version(0, 5));
+    cursor.take(&group_name("both"), asset_id(1), &version(1, 2));
+    cursor.open = Some("00aa".parse().unwrap());
+    cursor.failed = Some("00bb".parse().unwrap());
+    cursor.paused = Some(Paused { since: at(1), by: "ops".to_owned() });
+    golden_both_ways("target_cursor", &cursor);
+    assert_eq!(serde_json::from_str::<TargetCursor>("{}").unwrap(), TargetCursor::default());
+}
+
+#[test]
+fn triggers_in_each_status() {
+    for (step, trigger) in steps() {
+        if !step.contains(',') || step == "waiting, due" {
+            let name = format!("trigger_{}", trigger.status().step());
+            let name = if step == "superseded" { "trigger_superseded".to_owned() } else { name };
+            golden_both_ways::<Trigger>(&name, &trigger);
+        }
+    }
+}
+
+#[test]
+fn events_with_each_outcome() {
+    let commit = Commit {
+        changes_data: None,
+        watermark: Some(Millis(1_790_000_000_000)),
+        committed_at: Some(Millis(1_790_000_000_500)),
+        schema_id: Some(2),
+        ..commit(5, "NEW")
+    };
+    let event = |outcome, kind, token: &str| Event {
+        asset: asset_id(0),
+        kind,
+        token: token.to_owned(),
+        source: Source::Notify,
+        outcome,
+        recorded_at: at(1),
+        trace: "trace-1".parse().unwrap(),
+        position: None,
+        commit: None,
+        detail: None,
+    };
+    let full = Event {
+        position: Some(position(1, 5)),
+        commit: Some(CommitFacts::from(&commit)),
+        detail: Some("of an unknown kind".to_owned()),
+        ..event(Outcome::Advanced, EventKind::SnapshotCommitted, &commit_token(&commit))
+    };
+    let events = vec![
+        full,
+        Event { source: Source::Poll, ..event(Outcome::Maintenance, EventKind::SnapshotCommitted, "6") },
+        Event { source: Source::Push, ..event(Outcome::Duplicate, EventKind::QualityCheckPassed, "7") },
+        event(Outcome::Superseded, EventKind::WatermarkAdvanced, "8"),
+        event(Outcome::Ignored("parked".to_owned()), EventKind::QualityCheckFailed, "9"),
+    ];
+    golden_both_ways("events", &events);
+}
+
+fn evaluation(open: Option<&Trigger>) -> Evaluation {
+    let target = target(vec![
+        group("both", Advance::All, vec![member(0), member(1)]),
+        group("either", Advance::AtLeast(1), vec![member(2)]),
+    ]);
+    let (ahead, held) = (state_of([evidence(commit(4, "APPEND"))]), full_state());
+    let view = |state| AssetView { rev: 3, state };
+    let assets = BTreeMap::from([
+        (asset_id(0), view(Some(&ahead))),
+        (asset_id(1), view(Some(&held))),
+        (asset_id(2), view(if open.is_some() { None } else { Some(&ahead) })),
+    ]);
+    let mut cursor = TargetCursor { open: open.map(|open| open.key.clone()), ..TargetCursor::default() };
+    cursor.take(&group_name("both"), asset_id(0), &version(0, 1));
+    evaluate(&Inputs { target: &target, cursor: &cursor, assets: &assets, open, failed: None })
+}
+
+#[test]
+fn evaluations() {
+    let ready = evaluation(None);
+    assert!(ready.plan.is_some());
+    golden("evaluation_ready", &ready);
+    let (_, queued) = steps().swap_remove(0);
+    golden("evaluation_in_flight", &evaluation(Some(&queued)));
+}
+
+/// What `why` and the tests of others read: everything that is shown.
+#[test]
+fn an_evaluation_can_be_read_back() {
+    let (_, queued) = steps().swap_remove(0);
+    let shown = serde_json::to_value(evaluation(Some(&queued))).unwrap();
+    let read: Evaluation = serde_json::from_value(shown.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), shown);
+}
+
+/// Digests must be the same for ever: a trigger is claimed once over all releases.
+#[test]
+fn trigger_keys() {
+    let range = |asset, from: Option<u64>, to: Option<(u32, u64)>| Range {
+        asset: asset_id(asset),
+        key: asset_key("t"),
+        aliases: BTreeSet::new(),
+        bounds: Bounds { from: from.map(|from| version(0, from)), to: to.map(|(epoch, to)| version(epoch, to)) },
+        watermark: Some(7),
+        head_rev: 9,
+    };
+    let digest = |target: &str, generation, groups: &[&str], ranges: &[Range]| {
+        let groups = groups.iter().map(|name| group_name(name)).collect();
+        trigger_key(&target.parse().unwrap(), generation, &groups, ranges).to_string()
+    };
+    let plain = digest("7/daily", 1, &["default"], &[range(0, None, Some((0, 4)))]);
+    let two = digest("7/daily", 2, &["b", "a"], &[range(1, Some(2), Some((1, 9))), range(0, Some(3), None)]);
+    let largest = digest("9223372036854775807/x", u32::MAX, &["g"], &[range(2, None, Some((u32::MAX, u64::MAX)))]);
+    golden("trigger_keys", &json!({ "plain": plain, "two": two, "largest": largest }));
+
+    // neither the order of ranges nor where they begin is part of it; everything else is
+    assert_eq!(two, digest("7/daily", 2, &["a", "b"], &[range(0, None, None), range(1, None, Some((1, 9)))]));
+    let mut other = range(0, None, Some((0, 4)));
+    other.bounds.to.as_mut().unwrap().fingerprint = Fingerprint("other".to_owned());
+    let distinct = BTreeSet::from([
+        plain.clone(),
+        digest("7/daily2", 1, &["default"], &[range(0, None, Some((0, 4)))]),
+        digest("8/daily", 1, &["default"], &[range(0, None, Some((0, 4)))]),
+        digest("7/daily", 2, &["default"], &[range(0, None, Some((0, 4)))]),
+        digest("7/daily", 1, &["g"], &[range(0, None, Some((0, 4)))]),
+        digest("7/daily", 1, &["default"], &[range(1, None, Some((0, 4)))]),
+        digest("7/daily", 1, &["default"], &[range(0, None, Some((1, 4)))]),
+        digest("7/daily", 1, &["default"], &[range(0, None, Some((0, 5)))]),
+        digest("7/daily", 1, &["default"], &[other]),
+        digest("7/daily", 1, &["default"], &[]),
+    ]);
+    assert_eq!(distinct.len(), 10);
+    assert!(distinct.iter().all(|key| key.len() == 32));
+}
+
+#[test]
+fn start_parameters() {
+    let plan = evaluation(None).plan.unwrap();
+    golden("start_parameters", &plan.claim.parameters);
+    let (_, trigger) = steps().swap_remove(0);
+    golden("start_parameters_claimed", &trigger.parameters);
+}

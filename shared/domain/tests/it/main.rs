@@ -1,0 +1,19 @@
+//! The rules of the domain: tables for what is decided, properties for what must always hold.
+// Helpers of tests are tests: what they do not expect ends the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod asset_keys;
+mod evaluator;
+mod golden;
+mod head_size;
+mod ids;
+mod locations;
+mod machine;
+mod reference;
+mod registers;
+mod registers_random;
+mod support;
+mod takeover;
+mod target_refusals;
+mod target_resolution;
+mod walks;
