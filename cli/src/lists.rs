@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::client::{Api, Request};
 use crate::error::CliError;
 use crate::report::Report;
-use crate::text::{BAD, BOLD, Table, WAIT, at, fields, millis, paint};
+use crate::text::{BAD, BOLD, Table, WAIT, at, fields, millis, moment, paint};
 
 /// Every asset of a project.
 pub(crate) async fn assets(api: &Api, project: ProjectCode) -> Result<Report, CliError> {
@@ -30,7 +30,7 @@ pub(crate) async fn asset(api: &Api, project: ProjectCode, key: &AssetKey) -> Re
     let mut rows = vec![
         ("location", at(&answer, "/location")),
         ("project", at(&answer, "/project")),
-        ("registered", at(&answer, "/registeredAt")),
+        ("registered", moment(&at(&answer, "/registeredAt"))),
         ("revision", at(&answer, "/rev")),
     ];
     rows.extend(state_rows(&answer));
@@ -80,7 +80,7 @@ fn version(version: &Version) -> String {
 }
 
 fn register(register: &Register) -> String {
-    format!("{}, {} counted, since {}", version(&register.version), register.count, register.since)
+    format!("{}, {} counted, since {}", version(&register.version), register.count, moment(&register.since.to_string()))
 }
 
 /// The events of an asset.
@@ -92,7 +92,7 @@ pub(crate) async fn events(api: &Api, project: ProjectCode, key: &AssetKey, limi
         let details = [at(item, "/reason"), at(item, "/detail")];
         let details: Vec<String> = details.into_iter().filter(|detail| !detail.is_empty()).collect();
         table.row([
-            at(item, "/recordedAt"),
+            moment(&at(item, "/recordedAt")),
             at(item, "/kind"),
             at(item, "/commit/snapshotId"),
             at(item, "/commit/commitKind"),

@@ -117,6 +117,15 @@ pub(crate) fn snapshot(version: &Value) -> String {
     }
 }
 
+/// A time to the millisecond; another text as it is.
+pub(crate) fn moment(text: &str) -> String {
+    let time = text
+        .parse()
+        .ok()
+        .and_then(|time: jiff::Timestamp| jiff::Timestamp::from_millisecond(time.as_millisecond()).ok());
+    time.map_or_else(|| text.to_owned(), |time| time.to_string())
+}
+
 /// Milliseconds since 1970 as a time.
 pub(crate) fn millis(millis: Option<i64>) -> String {
     millis.map_or_else(String::new, |millis| time_of(millis).unwrap_or_else(|| millis.to_string()))
@@ -129,6 +138,13 @@ fn time_of(millis: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_shown_to_the_millisecond() {
+        assert_eq!(moment("2026-01-01T00:00:00.123999Z"), "2026-01-01T00:00:00.123Z");
+        assert_eq!(moment("2026-01-01T00:00:00Z"), "2026-01-01T00:00:00Z");
+        assert_eq!(moment("soon"), "soon");
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

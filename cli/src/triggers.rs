@@ -10,7 +10,7 @@ use crate::args::TriggersArgs;
 use crate::client::{Api, Request};
 use crate::error::CliError;
 use crate::report::Report;
-use crate::text::{BOLD, Table, at, fields, paint, painted_word, snapshot};
+use crate::text::{BOLD, Table, at, fields, moment, paint, painted_word, snapshot};
 
 /// The trigger history.
 pub(crate) async fn list(api: &Api, project: ProjectCode, args: &TriggersArgs) -> Result<Report, CliError> {
@@ -27,7 +27,7 @@ pub(crate) async fn list(api: &Api, project: ProjectCode, args: &TriggersArgs) -
     for item in &items {
         table.row([
             at(item, "/key"),
-            at(item, "/claimedAt"),
+            moment(&at(item, "/claimedAt")),
             target_name(item),
             at(item, "/triggerStatus"),
             at(item, "/workflow"),
@@ -95,8 +95,8 @@ fn detail(trigger: &Value) -> String {
             ("code", at(trigger, "/status/code")),
             ("detail", at(trigger, "/status/detail")),
             ("reason", at(trigger, "/reason")),
-            ("claimed", at(trigger, "/claimedAt")),
-            ("due", at(trigger, "/dueAt")),
+            ("claimed", moment(&at(trigger, "/claimedAt"))),
+            ("due", moment(&at(trigger, "/dueAt"))),
             ("attempt", at(trigger, "/attempt")),
             ("replaces", at(trigger, "/replaces")),
             ("trace", at(trigger, "/trace")),
@@ -109,7 +109,7 @@ fn detail(trigger: &Value) -> String {
     text.push_str("\nIts way:\n");
     let mut log = Table::new(["AT", "ARROW", "DETAIL"]);
     for passage in trigger.get("log").and_then(Value::as_array).into_iter().flatten() {
-        log.row([at(passage, "/at"), at(passage, "/arrow"), at(passage, "/detail")]);
+        log.row([moment(&at(passage, "/at")), at(passage, "/arrow"), at(passage, "/detail")]);
     }
     text.push_str(&log.or("  nothing yet"));
     if let Some(Value::Object(parameters)) = trigger.get("parameters") {

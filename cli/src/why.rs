@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::client::{Api, Request};
 use crate::error::CliError;
 use crate::report::Report;
-use crate::text::{BOLD, DIM, GOOD, at, paint, painted_word, snapshot};
+use crate::text::{BOLD, DIM, GOOD, at, moment, paint, painted_word, snapshot};
 
 /// The verdict on a target.
 #[derive(Debug, Default, Deserialize)]
@@ -147,13 +147,13 @@ fn range(member: &MemberVerdict) -> String {
 fn full(reason: &Reason) -> Vec<String> {
     let mut lines = vec![format!("{}  docs/reasons/{}.md", paint(BOLD, &reason.code), reason.code)];
     let rows = [
-        ("expected", Some(&reason.expected)),
-        ("actual", Some(&reason.actual)),
-        ("since", reason.since.as_ref()),
-        ("to unblock", Some(&reason.unblock)),
+        ("expected", Some(reason.expected.clone())),
+        ("actual", Some(reason.actual.clone())),
+        ("since", reason.since.as_deref().map(moment)),
+        ("to unblock", Some(reason.unblock.clone())),
     ];
     for (name, value) in rows {
-        lines.extend(value.filter(|value| !value.is_empty()).map(|value| row(name, value)));
+        lines.extend(value.filter(|value| !value.is_empty()).map(|value| row(name, &value)));
     }
     lines.extend(command(reason).map(|command| row("run", &command)));
     lines
