@@ -3,28 +3,11 @@
 use lakebell_engine::ErrorKind;
 use lakebell_testkit::{Fault, Op};
 use serde_json::{Value, json};
-use tracing_subscriber::fmt::MakeWriter;
 
-use crate::support::{Api, Lines, ORDERS, ORDERS_PATH, TOKEN, cloud_event};
-
-/// Everything that is logged on this thread from now on.
-#[derive(Clone, Default)]
-struct Log(Lines);
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Lines;
-
-    fn make_writer(&'a self) -> Lines {
-        self.0.clone()
-    }
-}
+use crate::support::{Api, ORDERS, ORDERS_PATH, TOKEN, cloud_event, logged};
 
 #[tokio::test]
 async fn each_request_has_one_access_line_without_payload() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt().json().with_writer(log.clone()).finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
-
     let api = Api::new();
     let secret = "payload-that-nobody-logs";
     let spec = json!({"key": ORDERS, "location": "s3://lake/warehouse/ods_db.db/orders", "trust": secret});
@@ -41,7 +24,7 @@ async fn each_request_has_one_access_line_without_payload() {
     api.get("/projects/7/assets").await;
     Api::with_token(Some("another")).get("/connections").await;
 
-    let text = log.0.text();
+    let text = logged();
     assert!(!text.to_lowercase().contains(secret), "{text}");
     assert!(!text.contains(TOKEN), "{text}");
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -2,11 +2,12 @@
 //!
 //! `LAKEBELL_GOLDEN=rewrite cargo test -p lakebell-push-api` writes the golden files anew.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use lakebell_aws::Metrics;
 use lakebell_engine::ports::queue::Message;
@@ -29,16 +30,9 @@ pub(crate) const ORDERS_PREFIX: &str = "warehouse/ods_db.db/orders/";
 /// The bucket of every table.
 pub(crate) const BUCKET: &str = "lake";
 
-/// What was written to an output.
+/// What was written to a metrics' output.
 #[derive(Clone, Default)]
 pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Lines {
-    /// All of it.
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-}
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -48,6 +42,35 @@ impl Write for Lines {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+thread_local! {
+    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Writes to the log of the test's own thread.
+struct ThreadLog;
+
+impl Write for ThreadLog {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LOG.with_borrow_mut(|log| log.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One subscriber for the process, before anything is logged: a place in the code that was reached
+/// without one may stay silent for a while after.
+fn begin_logging() {
+    static BEGUN: Once = Once::new();
+    BEGUN.call_once(|| tracing_subscriber::fmt().json().with_writer(|| ThreadLog).init());
+}
+
+/// What this test has logged.
+pub(crate) fn logged() -> String {
+    LOG.with_borrow(|log| String::from_utf8(log.clone()).unwrap())
 }
 
 /// A token, or none that can be read.
@@ -78,6 +101,7 @@ impl Api {
 
     /// An API that expects this token.
     pub(crate) fn with_token(token: Option<&'static str>) -> Self {
+        begin_logging();
         let world = World::new(7);
         world.storage.make_bucket(BUCKET);
         let lines = Lines::default();
@@ -137,7 +161,7 @@ impl Api {
 
     /// The names of the metrics so far, each with its dimensions' values.
     pub(crate) fn metrics(&self) -> Vec<String> {
-        let written = self.lines.text();
+        let written = String::from_utf8(self.lines.0.lock().unwrap().clone()).unwrap();
         let lines = written.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.map(|line| measured(&line)).collect()
     }
