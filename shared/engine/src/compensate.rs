@@ -168,11 +168,11 @@ async fn carry_on(
 ) -> Result<(), EngineError> {
     let now = ports.clock.now();
     let is_due = trigger.value.due_at.is_some_and(|due_at| due_at <= now);
-    if trigger.value.has_ended() || !is_due {
+    let is_held = matches!(trigger.value.status(), Status::Unknown { held: true, .. });
+    if is_held || !is_due {
         return Ok(());
     }
     let (next, count) = match trigger.value.status() {
-        Status::Unknown { held: true, .. } => return Ok(()),
         Status::Queued => (sent(&trigger.value, now)?, &mut sweep.sent_again),
         Status::Leased { .. } | Status::Unknown { .. } => (sent(&trigger.value, now)?, &mut sweep.looked_into),
         Status::Waiting { .. } => {

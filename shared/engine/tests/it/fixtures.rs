@@ -142,7 +142,7 @@ impl Replay {
         let commits = case.expected["commits"].as_array().unwrap();
         for branch in self.assets.keys() {
             let state = self.state(branch);
-            let of_branch = commits.iter().filter(|commit| commit["branch"] == branch.as_str());
+            let mut of_branch = commits.iter().filter(|commit| commit["branch"] == branch.as_str());
             let newest = of_branch.clone().next_back();
             let label = format!("{} ({how}), branch {branch}", case.name);
             let position = newest.map_or(0, |commit| commit["position"].as_u64().unwrap());
@@ -151,7 +151,7 @@ impl Replay {
             if let Some(uuid) = uuid {
                 assert_eq!(state.table.as_ref().unwrap().fingerprint.0, uuid, "{label}: identity");
             }
-            let data = of_branch.filter(|commit| commit["changes_data"] != false).next_back();
+            let data = of_branch.rfind(|commit| commit["changes_data"] != false);
             let data = data.map(|commit| commit["position"].as_u64().unwrap());
             assert_eq!(state.data.map(|data| data.version.position.ordinal.0), data, "{label}: newest data commit");
             assert!(state.hold.is_none(), "{label}: {:?}", state.hold);
