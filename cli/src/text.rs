@@ -110,7 +110,6 @@ pub(crate) fn at(value: &Value, pointer: &str) -> String {
 /// The snapshot id of a version in an answer, and its history where there has been more than one.
 pub(crate) fn snapshot(version: &Value) -> String {
     let id = at(version, "/snapshotId");
-    let id = if id.is_empty() { at(version, "/snapshot_id") } else { id };
     match version.get("epoch").and_then(Value::as_u64) {
         None | Some(0) => id,
         Some(epoch) => format!("{id} of history {epoch}"),

@@ -71,6 +71,7 @@ impl std::fmt::Display for Position {
 
 /// One committed version of an asset.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Version {
     /// Where it stands.
     #[serde(flatten)]
