@@ -10,8 +10,9 @@
 //! A handler opens a span with `traceId` and writes at least one line for each event, also where
 //! nothing changed: that line is how a hint is followed to its workflow.
 //!
-//! `LAKEBELL_LOG` sets the level (`info` where it is not set) or, as `EnvFilter` of
-//! tracing-subscriber reads it, levels by module.
+//! `LAKEBELL_LOG` sets the level (`info` where it is not set) or levels by module, as in
+//! `info,lakebell_engine=debug` (`Targets` of tracing-subscriber, which unlike `EnvFilter` brings no
+//! regular expressions into the functions).
 
 use std::fmt;
 use std::io::{self, Write};
@@ -22,23 +23,24 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::{LookupSpan, Scope};
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
 
-const DEFAULT_LEVEL: &str = "info";
+/// The level where none is set, or one that is not understood.
+const DEFAULT_LEVEL: LevelFilter = LevelFilter::INFO;
 
 /// Sends logs to standard output from now on. A second call changes nothing.
 pub fn init() {
     let wanted = std::env::var("LAKEBELL_LOG").ok().filter(|level| !level.trim().is_empty());
-    let wanted = wanted.unwrap_or_else(|| DEFAULT_LEVEL.to_owned());
-    let parsed = EnvFilter::try_new(&wanted);
-    let refused = parsed.is_err();
-    let filter = parsed.unwrap_or_else(|_| EnvFilter::new(DEFAULT_LEVEL));
+    let parsed = wanted.as_deref().map(str::parse::<Targets>);
+    let refused = matches!(parsed, Some(Err(_)));
+    let filter = parsed.and_then(Result::ok).unwrap_or_else(|| Targets::new().with_default(DEFAULT_LEVEL));
     let lines = JsonLines::new(io::stdout());
     if tracing_subscriber::registry().with(filter).with(lines).try_init().is_ok() && refused {
-        tracing::warn!(LAKEBELL_LOG = wanted, "the log level is not understood, `{DEFAULT_LEVEL}` is used");
+        tracing::warn!(LAKEBELL_LOG = wanted, "the log level is not understood, `info` is used");
     }
 }
 
@@ -163,8 +165,8 @@ mod tests {
 
     fn logged(log: impl FnOnce()) -> Vec<Value> {
         let lines = Lines::default();
-        let subscriber =
-            tracing_subscriber::registry().with(EnvFilter::new("info")).with(JsonLines::new(lines.clone()));
+        let filter = Targets::new().with_default(DEFAULT_LEVEL);
+        let subscriber = tracing_subscriber::registry().with(filter).with(JsonLines::new(lines.clone()));
         tracing::subscriber::with_default(subscriber, log);
         let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
