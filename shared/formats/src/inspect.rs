@@ -96,6 +96,9 @@ pub struct Latest {
     /// Rows after it, as the format counts them; left out where the format does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_records: Option<i64>,
+    /// Iceberg's newest sequence number; left out for other formats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence_number: Option<i64>,
 }
 
 /// The oldest readable commit of the main line. What came before has expired.
@@ -147,6 +150,10 @@ pub struct Inspection {
     /// no such thing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Vec<String>>,
+    /// Files that hold a whole commit and are not on the table's line, because another writer won or
+    /// because another table lay at the same place; left out where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orphans: Vec<String>,
     /// Files that look like commits and are none; left out where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_commits: Vec<String>,
