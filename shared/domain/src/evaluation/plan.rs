@@ -73,7 +73,7 @@ fn take_over(bounds: &mut BoundsByGroup, replaced: &Trigger) {
         let mine = bounds.entry(group.clone()).or_default();
         for (asset, old) in assets {
             let kept = mine.entry(*asset).or_insert_with(|| old.clone());
-            if consumed(replaced, *asset).is_some() {
+            if consumes(old) {
                 kept.from.clone_from(&old.from);
             }
             kept.to = later(kept.to.take(), old.to.clone());
@@ -81,11 +81,10 @@ fn take_over(bounds: &mut BoundsByGroup, replaced: &Trigger) {
     }
 }
 
-/// What a trigger consumes of an asset; `None` too where it consumes nothing because the table was
-/// never read or never written: such a range has no lower bound that anything could keep.
-fn consumed(trigger: &Trigger, asset: AssetId) -> Option<&Bounds> {
-    let range = trigger.ranges.iter().find(|range| range.asset == asset)?;
-    range.bounds.to.is_some().then_some(&range.bounds)
+/// Not so where the table was never read or never written: such bounds have no lower one that a
+/// later claim could keep.
+fn consumes(bounds: &Bounds) -> bool {
+    bounds.to.is_some()
 }
 
 fn later(one: Option<Version>, other: Option<Version>) -> Option<Version> {
@@ -110,6 +109,7 @@ fn ranges(inputs: &Inputs<'_>, bounds: &BoundsByGroup, replaced: Option<&Trigger
 fn range(inputs: &Inputs<'_>, bounds: &BoundsByGroup, replaced: Option<&Trigger>, asset: AssetId) -> Option<Range> {
     let mine: Vec<&Bounds> = bounds.values().filter_map(|assets| assets.get(&asset)).collect();
     let to = mine.iter().fold(None, |to, bounds| later(to, bounds.to.clone()));
+    let old = replaced.and_then(|trigger| trigger.ranges.iter().find(|range| range.asset == asset));
     let view = inputs.assets.get(&asset);
     let state = view.and_then(|view| view.state);
     let of_moved_cursors = inputs.target.groups.iter().filter_map(|group| {
@@ -118,14 +118,13 @@ fn range(inputs: &Inputs<'_>, bounds: &BoundsByGroup, replaced: Option<&Trigger>
         let moves = position(taken.as_ref()) < position(to.as_ref());
         moves.then_some(taken)
     });
+    let kept = mine.iter().copied().chain(old.map(|range| &range.bounds)).filter(|bounds| consumes(bounds));
     let from = of_moved_cursors
-        .chain(mine.iter().map(|bounds| bounds.from.clone()))
-        .chain(replaced.and_then(|trigger| consumed(trigger, asset)).map(|bounds| bounds.from.clone()))
+        .chain(kept.map(|bounds| bounds.from.clone()))
         .min_by_key(|version| position(version.as_ref()))
         .flatten();
     let members =
         || inputs.target.groups.iter().flat_map(|group| &group.members).filter(|member| member.asset == asset);
-    let old = replaced.and_then(|trigger| trigger.ranges.iter().find(|range| range.asset == asset));
     let mut aliases: BTreeSet<_> = members().map(|member| member.alias.clone()).collect();
     aliases.extend(old.into_iter().flat_map(|range| range.aliases.iter().cloned()));
     let key = members().next().map(|member| member.key.clone()).or_else(|| old.map(|range| range.key.clone()))?;
