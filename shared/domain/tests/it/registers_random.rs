@@ -222,7 +222,9 @@ proptest! {
             };
             state = state.apply(&evidence, at(second)).state;
         }
-        prop_assume!(parked.len() <= 16);
+        if parked.len() > 16 {
+            return Ok(()); // the oldest was evicted
+        }
         for ordinal in 1..=newest {
             prop_assert_eq!(
                 state.quality.verdict(position(0, ordinal), &required),

@@ -1,9 +1,10 @@
 //! Claims that take over the data of a waiting or failed trigger, and what each verdict says.
 
+use lakebell_domain::commit::CommitKind;
 use lakebell_domain::cursor::Paused;
 use lakebell_domain::ids::TriggerKey;
 use lakebell_domain::reason::{ReasonCode, Verdict};
-use lakebell_domain::target::Advance;
+use lakebell_domain::target::{Advance, Member};
 use lakebell_domain::trigger::{Arrow, Range, Trigger, WaitReason};
 
 use crate::evaluator::{World, positions};
@@ -161,6 +162,34 @@ fn a_table_that_was_never_read_lends_no_lower_bound() {
         let open = world.open().unwrap();
         assert_eq!(taken(open, 1), Some((5, 6)), "what the first read found was there before");
         assert_eq!(taken(open, 0), Some((0, 1)));
+    }
+}
+
+/// The same, where the group that knew nothing of the table is not the one that comes to know it.
+#[test]
+fn a_group_that_is_taken_over_lends_no_lower_bound_either() {
+    for end in [wait, fail] {
+        let appends = Member { commit_kinds: Some([CommitKind("APPEND".to_owned())].into()), ..member(1) };
+        let mut world = World::new(target(vec![
+            group("appends", Advance::Any, vec![member(0), appends]),
+            group("all", Advance::Any, vec![member(0), member(1)]),
+        ]));
+        world.first_read(0);
+        (1..=2).for_each(|_| world.commit(1, "APPEND", 0));
+        world.commit(0, "APPEND", 0);
+        let first = claim(&mut world);
+        end(&mut world, &first);
+        world.first_read(1);
+        world.commit(1, "OVERWRITE", 0);
+        let second = claim(&mut world);
+        let open = world.open().unwrap();
+        assert_eq!((groups(open), taken(open, 1)), (vec!["all", "appends"], Some((2, 3))));
+        if open.status().step() == "queued" {
+            end(&mut world, &second);
+        }
+        world.commit(1, "APPEND", 0);
+        claim(&mut world);
+        assert_eq!(taken(world.open().unwrap(), 1), Some((2, 4)));
     }
 }
 
