@@ -1,6 +1,6 @@
 //! From the object keys and bytes of a table format to commits: pure functions, no I/O, no clock.
 //!
-//! Each format is a module of its own: [`paimon`] so far. A module says which objects of a store
+//! Each format is a module of its own: [`paimon`], [`delta`]. A module says which objects of a store
 //! make a commit visible (from the key alone, before anything is read), reads those objects into
 //! [`lakebell_domain::commit::Commit`], and knows the rules of its format, such as which commits
 //! change data. What `lakebell table inspect` shows has one shape for all formats: [`inspect`].
@@ -8,6 +8,7 @@
 //! Bytes come from outside and are not trusted: parsers take a bounded input, never panic, and
 //! name what is wrong in a [`FormatError`].
 
+pub mod delta;
 pub mod error;
 pub mod inspect;
 mod json;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lakebell_formats::paimon::{inspect, wants};
+use lakebell_formats::inspect::Inspection;
+use lakebell_formats::paimon;
 use serde_json::Value;
 
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
@@ -74,8 +75,20 @@ pub(crate) fn replay(events: &[Event], last_seq: u64) -> Files {
     files
 }
 
-/// Inspects the files and compares the result with every field of `expected` that an inspection has.
+/// How a format inspects a table, and which files it wants for that.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader {
+    pub(crate) inspect: fn(&Files) -> Inspection,
+    pub(crate) wants: fn(&str) -> bool,
+}
+
+/// As [`check_with`], for Paimon.
 pub(crate) fn check(case: &str, files: &Files, expected: &Value) {
+    check_with(Reader { inspect: paimon::inspect, wants: paimon::wants }, case, files, expected);
+}
+
+/// Inspects the files and compares the result with every field of `expected` that an inspection has.
+pub(crate) fn check_with(Reader { inspect, wants }: Reader, case: &str, files: &Files, expected: &Value) {
     let only_wanted =
         files.iter().filter(|(key, _)| wants(key)).map(|(key, body)| (key.clone(), body.clone())).collect();
     let inspection = inspect(files);
@@ -88,7 +101,7 @@ pub(crate) fn check(case: &str, files: &Files, expected: &Value) {
         contains(&format!("{case}: {}", expected_row["file"]), row, &expected_row);
     }
     contains(&format!("{case}: latest"), &seen["latest"], &expected["latest"]);
-    for field in ["latest_by_branch", "earliest", "consumers"] {
+    for field in ["latest_by_branch", "earliest", "consumers", "pending", "not_commits", "warnings"] {
         if let Some(value) = expected.get(field) {
             assert_eq!(&seen[field], value, "{case}: {field}");
         }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod cases;
+mod delta;
 mod own_fixtures;
 mod properties;
 mod shared_tables;

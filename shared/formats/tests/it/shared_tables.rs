@@ -8,7 +8,7 @@ use crate::cases::{check, events, folders, json, replay, table_files};
 
 /// The folder with tables beside the checkout, or of the folder that `LAKEBELL_SHARED` names.
 /// Where it is missing, says so past the test runner's capture, so that a skipped test shows.
-fn shared_tables() -> Option<PathBuf> {
+pub(crate) fn shared_tables() -> Option<PathBuf> {
     let named = env::var_os("LAKEBELL_SHARED").map(|shared| PathBuf::from(shared).join("tables"));
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("../shared/tables"));
     let found = named.into_iter().chain(beside()).find(|folder| folder.join("paimon").is_dir());
