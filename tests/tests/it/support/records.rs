@@ -1,0 +1,43 @@
+//! What DynamoDB holds of a test's project, for the rules of the design.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use lakebell_domain::ids::{AttemptId, ProjectCode};
+use lakebell_engine::ports::items::{Item, Key};
+use lakebell_testkit::rules::Records;
+
+use super::Scene;
+
+impl Scene {
+    /// Everything that is recorded of the test's project, by a consistent scan of the table.
+    pub(crate) async fn records(&self) -> Records {
+        let mut items = Vec::new();
+        let mut pages =
+            self.dynamodb.scan().table_name(&self.local.table).consistent_read(true).into_paginator().items().send();
+        while let Some(attributes) = pages.next().await {
+            let attributes = attributes.unwrap();
+            let text = |name: &str| attributes.get(name).and_then(|value| value.as_s().ok()).cloned();
+            let rev = attributes.get("rev").and_then(|value: &AttributeValue| value.as_n().ok());
+            let key = Key::new(text("pk").unwrap(), text("sk").unwrap());
+            items.push(Item {
+                rev: rev.and_then(|rev| rev.parse().ok()).unwrap_or_else(|| panic!("{key:?} has no revision")),
+                attempt: AttemptId::new(text("attempt").unwrap()).unwrap(),
+                doc: text("doc").unwrap(),
+                sweep: None,
+                history: None,
+                expires_at: None,
+                key,
+            });
+        }
+        let mut records = Records::of(&items).unwrap();
+        let own = ProjectCode(self.project);
+        records.assets.retain(|_, head| head.project == own);
+        records.definitions.retain(|target, _| target.project == own);
+        records.cursors.retain(|target, _| target.project == own);
+        records.triggers.retain(|_, trigger| trigger.target.project == own);
+        let known: BTreeSet<_> = records.definitions.keys().collect();
+        assert!(records.cursors.keys().all(|target| known.contains(target)));
+        records
+    }
+}
