@@ -10,6 +10,8 @@ pub enum FormatErrorKind {
     Truncated,
     /// It is not UTF-8 JSON, or not a JSON object.
     NotJson,
+    /// It is no Avro container, or breaks the schema that it carries.
+    NotAvro,
     /// A field without which it means nothing is absent or null.
     MissingField,
     /// A field holds something else than the format says.
