@@ -1,7 +1,6 @@
 //! The parts of an event that succeed or fail by themselves.
 
-use aws_lambda_events::sqs::SqsMessage;
-use serde::Deserialize;
+use lakebell_lambda::Record;
 use serde_json::Value;
 
 use crate::unwrap::{Finding, Refused, unwrap_body, unwrap_event};
@@ -34,12 +33,7 @@ pub(crate) fn deliveries(event: &Value) -> Vec<Delivery> {
 }
 
 fn delivery(record: &Value) -> Delivery {
-    // One at a time, so that a record of another shape does not spoil the batch.
-    let message = SqsMessage::deserialize(record).unwrap_or_default();
-    let id = message.message_id.or_else(|| record["messageId"].as_str().map(str::to_owned));
-    let body = message.body.as_deref().or_else(|| record["body"].as_str());
-    Delivery {
-        id: id.filter(|id| !id.is_empty()),
-        findings: body.map_or_else(|| vec![Finding::Refused(Refused::Malformed)], unwrap_body),
-    }
+    let Record { id, body } = Record::read(record);
+    let findings = body.as_deref().map_or_else(|| vec![Finding::Refused(Refused::Malformed)], unwrap_body);
+    Delivery { id, findings }
 }

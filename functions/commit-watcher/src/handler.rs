@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse};
+use aws_lambda_events::sqs::SqsBatchResponse;
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::event::Source;
 use lakebell_domain::ids::TraceId;
@@ -10,7 +10,9 @@ use lakebell_engine::evaluate::{Subject, evaluate_all};
 use lakebell_engine::observe::{Hint, Look};
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::{EngineError, ErrorKind, store};
-use lambda_runtime::{Diagnostic, LambdaEvent};
+pub use lakebell_lambda::ComeAgain;
+use lakebell_lambda::{deadline, hand_back, report_evaluated};
+use lambda_runtime::LambdaEvent;
 use serde_json::Value;
 use tracing::Instrument;
 
@@ -21,20 +23,6 @@ use crate::report;
 
 /// A step is not begun with less time than this: what is left comes again instead of being cut off.
 const ENOUGH_TIME: SignedDuration = SignedDuration::from_secs(5);
-
-/// Something has to come again that cannot be handed back alone, so that the whole invocation does.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{count} hints have to come again; the log says why")]
-pub struct ComeAgain {
-    /// How many deliveries.
-    count: usize,
-}
-
-impl From<ComeAgain> for Diagnostic {
-    fn from(come_again: ComeAgain) -> Self {
-        Self { error_type: "ComeAgain".to_owned(), error_message: come_again.to_string() }
-    }
-}
 
 /// Handles an event of any shape that [`crate::unwrap`] knows.
 ///
@@ -65,7 +53,8 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
         }
     }
     tracing::info!(deliveries = deliveries.len(), steps = steps.len(), again = again.len(), "an event was handled");
-    answer(&deliveries, &again)
+    let ids: Vec<Option<&str>> = deliveries.iter().map(|delivery| delivery.id.as_deref()).collect();
+    hand_back(&ids, &again)
 }
 
 async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Context) -> Result<(), EngineError> {
@@ -88,7 +77,7 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
             let subject = |target: &_| Subject { target: Clone::clone(target), members: None };
             let subjects: Vec<Subject> = targets.iter().map(subject).collect();
             let evaluated = evaluate_all(ports, &subjects, &BTreeMap::new(), trace).await?;
-            report::evaluated(metrics, &evaluated);
+            report_evaluated(metrics, &evaluated);
         }
         // The unwrapper refuses it.
         Work::Message(Message::Dispatch { .. }) => {}
@@ -111,29 +100,4 @@ const fn trace_of(work: &Work) -> Option<&TraceId> {
         ) => Some(trace),
         Work::Object(_) => None,
     }
-}
-
-/// When Lambda ends the invocation; 0 stands for nobody knows.
-fn deadline(millis: u64) -> Timestamp {
-    let known = i64::try_from(millis).ok().filter(|millis| *millis > 0);
-    known.and_then(|millis| Timestamp::from_millisecond(millis).ok()).unwrap_or(Timestamp::MAX)
-}
-
-/// An empty id, or one that is not in the batch, would make SQS hand back the whole batch, so only
-/// ids of the batch are named. What has none fails the invocation.
-fn answer(deliveries: &[Delivery], again: &BTreeSet<usize>) -> Result<SqsBatchResponse, ComeAgain> {
-    let ids: BTreeSet<&str> = again.iter().filter_map(|at| deliveries[*at].id.as_deref()).collect();
-    if again.iter().any(|at| deliveries[*at].id.is_none()) {
-        return Err(ComeAgain { count: again.len() });
-    }
-    let mut response = SqsBatchResponse::default();
-    response.batch_item_failures = ids
-        .into_iter()
-        .map(|id| {
-            let mut failure = BatchItemFailure::default();
-            id.clone_into(&mut failure.item_identifier);
-            failure
-        })
-        .collect();
-    Ok(response)
 }

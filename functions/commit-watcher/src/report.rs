@@ -9,11 +9,10 @@ use jiff::Timestamp;
 use lakebell_aws::{Measure, Metrics};
 use lakebell_domain::asset::Format;
 use lakebell_domain::event::Outcome;
-use lakebell_domain::reason::Verdict;
 use lakebell_engine::EngineError;
-use lakebell_engine::evaluate::Evaluated;
 use lakebell_engine::observe::Observed;
 use lakebell_engine::watch::Watched;
+use lakebell_lambda::report_evaluated;
 
 use crate::unwrap::Finding;
 
@@ -61,7 +60,7 @@ pub(crate) fn watched(metrics: &Metrics, watched: &Watched, now: Timestamp) {
         }
         Watched::Observed { observed, evaluated } => {
             self::observed(metrics, observed, now);
-            self::evaluated(metrics, evaluated);
+            report_evaluated(metrics, evaluated);
         }
     }
 }
@@ -78,7 +77,7 @@ pub(crate) fn scanned(metrics: &Metrics, watched: &Watched, now: Timestamp) {
         }
         if observed.outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Duplicate) {
             tracing::info!(assetKey = asset_key, outcome = "duplicate", "a scan found nothing new");
-            self::evaluated(metrics, evaluated);
+            report_evaluated(metrics, evaluated);
             return;
         }
     }
@@ -124,25 +123,6 @@ fn observed(metrics: &Metrics, observed: &Observed, now: Timestamp) {
     }
     if let Some(watermark) = watermark {
         metrics.record(Measure::WatermarkLag { source_type }, now.duration_since(watermark).as_secs_f64(), &about);
-    }
-}
-
-/// Evaluations of targets.
-pub(crate) fn evaluated(metrics: &Metrics, evaluated: &[Evaluated]) {
-    for Evaluated { evaluation, claimed } in evaluated {
-        let target = evaluation.target.to_string();
-        let measure = match evaluation.verdict {
-            Verdict::Ready => Measure::DependencyReady,
-            verdict => Measure::DependencyBlocked { verdict },
-        };
-        metrics.count(measure, &[("target", &target)]);
-        tracing::info!(
-            target,
-            status = evaluation.verdict.as_str(),
-            reason = evaluation.reason.as_ref().map(|reason| reason.code.as_str()),
-            triggerKey = claimed.as_ref().map(tracing::field::display),
-            "a target was evaluated"
-        );
     }
 }
 

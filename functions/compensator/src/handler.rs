@@ -1,9 +1,10 @@
 //! From a tick of the schedule to a sweep and, where it asks for one, a pass.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use lakebell_aws::Measure;
 use lakebell_engine::compensate::{self, Pass, Sweep};
 use lakebell_engine::{EngineError, store};
+use lakebell_lambda::deadline;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
 
@@ -36,12 +37,6 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<(), 
     context.metrics.count(Measure::CompensationScan, &[]);
     log_pass(pass, &trace.to_string());
     Ok(())
-}
-
-/// When Lambda ends the invocation; 0 stands for nobody knows.
-fn deadline(millis: u64) -> Timestamp {
-    let known = i64::try_from(millis).ok().filter(|millis| *millis > 0);
-    known.and_then(|millis| Timestamp::from_millisecond(millis).ok()).unwrap_or(Timestamp::MAX)
 }
 
 #[allow(non_snake_case)] // the field names of the logs

@@ -1,8 +1,8 @@
 //! The messages of a batch, and the triggers that they name.
 
-use aws_lambda_events::sqs::SqsMessage;
 use lakebell_engine::dispatch::Order;
 use lakebell_engine::ports::queue::Message;
+use lakebell_lambda::Record;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -51,15 +51,12 @@ pub(crate) fn deliveries(event: &Value) -> Vec<Delivery> {
 }
 
 fn delivery(record: &Value) -> Delivery {
-    // One at a time, so that a record of another shape does not spoil the batch.
-    let message = SqsMessage::deserialize(record).unwrap_or_default();
-    let id = message.message_id.or_else(|| record["messageId"].as_str().map(str::to_owned));
-    let body = message.body.as_deref().or_else(|| record["body"].as_str()).unwrap_or_default();
-    let order = match serde_json::from_str::<Value>(body) {
+    let Record { id, body } = Record::read(record);
+    let order = match serde_json::from_str::<Value>(body.as_deref().unwrap_or_default()) {
         Ok(value) => order(&value),
         Err(_) => Err(Refused::NotJson),
     };
-    Delivery { id: id.filter(|id| !id.is_empty()), order }
+    Delivery { id, order }
 }
 
 fn order(value: &Value) -> Result<Order, Refused> {

@@ -7,12 +7,11 @@ use std::error::Error;
 
 use jiff::Timestamp;
 use lakebell_aws::{Measure, Metrics};
-use lakebell_domain::reason::Verdict;
 use lakebell_domain::target::WorkflowRef;
 use lakebell_domain::trigger::{Status, Trigger};
 use lakebell_engine::EngineError;
 use lakebell_engine::dispatch::Dispatched;
-use lakebell_engine::evaluate::Evaluated;
+use lakebell_lambda::report_evaluated;
 
 use crate::orders::Refused;
 
@@ -42,7 +41,7 @@ pub(crate) fn dispatched(metrics: &Metrics, dispatched: &Dispatched, began: Time
             }
             log(trigger, None, "a trigger was carried on");
             if let Some(evaluated) = evaluated {
-                self::evaluated(metrics, evaluated);
+                report_evaluated(metrics, std::slice::from_ref(&**evaluated));
             }
         }
     }
@@ -117,20 +116,4 @@ fn log(trigger: &Trigger, due_at: Option<Timestamp>, message: &'static str) {
         let instances: Vec<i64> = trigger.extra_instances.iter().map(|instance| instance.0).collect();
         tracing::error!(?instances, "a trigger has more than one workflow instance: stop all but the first");
     }
-}
-
-fn evaluated(metrics: &Metrics, evaluated: &Evaluated) {
-    let Evaluated { evaluation, claimed } = evaluated;
-    let target = evaluation.target.to_string();
-    let measure = match evaluation.verdict {
-        Verdict::Ready => Measure::DependencyReady,
-        verdict => Measure::DependencyBlocked { verdict },
-    };
-    metrics.count(measure, &[("target", &target)]);
-    tracing::info!(
-        status = evaluation.verdict.as_str(),
-        reason = evaluation.reason.as_ref().map(|reason| reason.code.as_str()),
-        next = claimed.as_ref().map(tracing::field::display),
-        "the target was evaluated"
-    );
 }

@@ -5,22 +5,27 @@
 //! A pass hands its work out as messages, so that it goes beyond one invocation, and remembers how
 //! far it came, so that one that runs out of time is continued and not begun again.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::ids::TraceId;
 use lakebell_domain::trigger::{Arrow, Status, Trigger};
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 
-use crate::EngineError;
 use crate::evaluate::{INLINE_TARGETS, defect, send, trigger_draft};
 use crate::layout::{self, SHARDS};
 use crate::ports::Ports;
-use crate::ports::items::{Index, Key, Write, Written};
+use crate::ports::items::{Index, Item, Key, Write, Written};
 use crate::ports::queue::Message;
 use crate::records::{RegisteredAsset, RegisteredTarget};
 use crate::store::{self, Stored};
+use crate::{EngineError, ErrorKind};
 
 /// Registry entries read in one go.
 const PAGE: usize = 100;
+/// Messages on their way at the same time.
+const SENT_AT_ONCE: usize = 16;
 /// Timers taken from one shard in one pass; the rest is due in the next.
 const TIMERS_PER_SHARD: usize = 100;
 /// The first pause after which a queued trigger is sent again; it doubles with every send.
@@ -102,18 +107,23 @@ pub async fn pass(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result
         let page = ports.items.query(&place.range(), Some(PAGE), place.after.as_deref()).await?;
         match place.registry {
             Registry::Assets => {
-                for item in &page.found {
+                let message = |item| {
                     let asset = store::decode::<RegisteredAsset>(item)?.value.id;
-                    ports.queue.send(&Message::Observe { asset, trace: trace.clone() }).await?;
-                }
+                    Ok(Message::Observe { asset, trace: trace.clone() })
+                };
+                let messages = page.found.iter().map(message).collect::<Result<Vec<_>, EngineError>>()?;
+                send_all(ports, messages).await?;
                 pass.assets += page.found.len();
             }
             Registry::Targets => {
-                for chunk in page.found.chunks(INLINE_TARGETS) {
+                let message = |chunk: &[Item]| {
                     let target = |item| store::decode::<RegisteredTarget>(item).map(|stored| stored.value.id);
                     let targets = chunk.iter().map(target).collect::<Result<_, _>>()?;
-                    ports.queue.send(&Message::Evaluate { targets, trace: trace.clone() }).await?;
-                }
+                    Ok(Message::Evaluate { targets, trace: trace.clone() })
+                };
+                let chunks = page.found.chunks(INLINE_TARGETS);
+                let messages = chunks.map(message).collect::<Result<Vec<_>, EngineError>>()?;
+                send_all(ports, messages).await?;
                 pass.targets += page.found.len();
             }
         }
@@ -139,6 +149,28 @@ pub async fn pass(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result
         store::write(&*ports.items, &*ports.random, &[action]).await?;
     }
     Ok(pass)
+}
+
+/// Sends messages a few at a time: one after the other, a pass over 10,000 assets would not fit an
+/// invocation.
+async fn send_all(ports: &Ports, messages: Vec<Message>) -> Result<(), EngineError> {
+    let mut sending = JoinSet::new();
+    let mut messages = messages.into_iter();
+    loop {
+        while sending.len() < SENT_AT_ONCE
+            && let Some(message) = messages.next()
+        {
+            let queue = Arc::clone(&ports.queue);
+            sending.spawn(async move { queue.send(&message).await });
+        }
+        match sending.join_next().await {
+            None => return Ok(()),
+            Some(Ok(sent)) => sent?,
+            Some(Err(aborted)) => {
+                return Err(EngineError::new(ErrorKind::Defect, "a message was not sent to its end").caused_by(aborted));
+            }
+        }
+    }
 }
 
 /// Carries on every trigger whose time has come. Each hit of the index is read again consistently

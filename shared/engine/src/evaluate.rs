@@ -229,10 +229,15 @@ async fn reload(ports: &Ports, target: &TargetId) -> Result<Option<Loaded>, Engi
     Ok(load(ports, &[subject], &BTreeMap::new()).await?.pop())
 }
 
-/// A lost answer to the claim must not leave a trigger unsent.
+/// A lost answer to the claim must not leave a trigger unsent: what was due to be sent again is sent.
+/// Not before: a message for every evaluation meanwhile would each lead to another evaluation, and
+/// a busy target's messages would breed.
 async fn send_again(ports: &Ports, loaded: &Loaded, trace: &TraceId) -> Result<(), EngineError> {
+    let now = ports.clock.now();
     match loaded.open() {
-        Some(open) if *open.value.status() == Status::Queued => send(ports, &open.value, trace).await,
+        Some(open) if *open.value.status() == Status::Queued && open.value.due_at.is_none_or(|at| at <= now) => {
+            send(ports, &open.value, trace).await
+        }
         _ => Ok(()),
     }
 }

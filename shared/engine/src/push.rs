@@ -10,7 +10,7 @@ use lakebell_domain::ids::{AssetId, TraceId};
 use lakebell_domain::version::Ordinal;
 use sha2::{Digest, Sha256};
 
-use crate::evaluate;
+use crate::evaluate::{self, Evaluated};
 use crate::layout;
 use crate::observe::{self, EVENT_RETENTION, Hint, Look, Observed};
 use crate::ports::Ports;
@@ -59,22 +59,33 @@ pub enum Receipt {
     UnknownAsset,
 }
 
+/// What came of a push.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Accepted {
+    /// What became of the event.
+    pub receipt: Receipt,
+    /// The evaluations that followed.
+    pub evaluated: Vec<Evaluated>,
+}
+
 /// Takes a pushed event: looks at the asset, evaluates its targets, and keeps the event where
 /// storage does not confirm it.
 ///
 /// Errors: `Invalid` with the field for a kind that cannot be pushed or a field that is missing.
-pub async fn push(ports: &Ports, pushed: &Pushed, trace: &TraceId) -> Result<Receipt, EngineError> {
+pub async fn push(ports: &Ports, pushed: &Pushed, trace: &TraceId) -> Result<Accepted, EngineError> {
     let look = look_of(pushed)?;
-    let Some(asset) = resolve(ports, pushed).await? else { return Ok(Receipt::UnknownAsset) };
+    let Some(asset) = resolve(ports, pushed).await? else {
+        return Ok(Accepted { receipt: Receipt::UnknownAsset, evaluated: Vec::new() });
+    };
     let hint = Hint { asset, look, source: Source::Push, trace: trace.clone() };
     let observed = observe::observe(ports, &hint).await?;
-    evaluate::evaluate_dependents(ports, &observed, trace).await?;
+    let evaluated = evaluate::evaluate_dependents(ports, &observed, trace).await?;
     if let Some(reason) = unconfirmed(pushed, &observed) {
         keep(ports, asset, pushed, &observed, &reason, trace).await?;
-        return Ok(Receipt::Looked(Outcome::Ignored(reason)));
+        return Ok(Accepted { receipt: Receipt::Looked(Outcome::Ignored(reason)), evaluated });
     }
     let outcome = observed.outcomes.last().map_or(Outcome::Duplicate, |(_, outcome)| outcome.clone());
-    Ok(Receipt::Looked(outcome))
+    Ok(Accepted { receipt: Receipt::Looked(outcome), evaluated })
 }
 
 fn look_of(pushed: &Pushed) -> Result<Look, EngineError> {

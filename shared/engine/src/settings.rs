@@ -28,7 +28,17 @@ pub struct Discovery {
     /// Tables that were registered before.
     pub known: usize,
     /// Tables that could not be registered, and why.
-    pub refused: Vec<(String, String)>,
+    pub refused: Vec<RefusedTable>,
+}
+
+/// A table below a warehouse that could not be registered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedTable {
+    /// Where it lives.
+    pub location: Location,
+    /// Why not.
+    pub reason: String,
 }
 
 /// Declares a warehouse and registers the tables that are there; later ones are registered when
@@ -58,7 +68,7 @@ pub async fn put_warehouse(ports: &Ports, warehouse: &Warehouse, trace: &TraceId
                 Ok(registration) if registration.is_new => discovery.registered.push(spec.key),
                 Ok(_) => discovery.known += 1,
                 Err(error) if error.retryable() => return Err(error),
-                Err(error) => discovery.refused.push((location.to_string(), error.message().to_owned())),
+                Err(error) => discovery.refused.push(RefusedTable { location, reason: error.message().to_owned() }),
             }
         }
     }

@@ -258,6 +258,8 @@ pub async fn undeclare(ports: &Ports, id: &TargetId) -> Result<(), EngineError> 
             actions.push(Write::Replace(trigger_draft(&skipped)?, trigger.rev));
         }
         closed.open = None;
+        // Nothing takes over its data any more, and a redrive would start what is not declared.
+        closed.failed = None;
         actions.push(Write::Replace(store::draft(layout::definition(id), &tombstone)?, definition.rev));
         actions.push(Write::Replace(store::draft(layout::cursor(id), &closed)?, cursor.rev));
         let registered = layout::registered_target(id);

@@ -82,7 +82,11 @@ impl Watcher {
     /// Looks at the asset that a created object belongs to.
     pub async fn created(&self, object: &Created, trace: &TraceId) -> Result<Watched, EngineError> {
         let Some(commit) = classify(object) else { return Ok(Watched::NotACommit) };
-        let Some(asset) = self.asset_at(&commit, trace).await? else {
+        let (asset, is_fresh) = self.asset_at(&commit, trace).await?;
+        let Some(asset) = asset else {
+            if !is_fresh {
+                return Ok(Watched::UnknownTable { location: commit.location.to_string(), is_new: false });
+            }
             let seen = Unregistered {
                 location: commit.location.to_string(),
                 format: Format::Paimon,
@@ -109,11 +113,12 @@ impl Watcher {
         Ok(Watched::Observed { observed: Box::new(observed), evaluated })
     }
 
-    async fn asset_at(&self, commit: &CommitObject, trace: &TraceId) -> Result<Option<AssetId>, EngineError> {
+    /// Whose it is, and whether that was looked up just now.
+    async fn asset_at(&self, commit: &CommitObject, trace: &TraceId) -> Result<(Option<AssetId>, bool), EngineError> {
         let name = format!("{}@{}", commit.location, commit.branch.as_deref().unwrap_or_default());
         let now = self.ports.clock.now();
         if let Some(known) = self.remembered(&name, now) {
-            return Ok(known);
+            return Ok((known, false));
         }
         let mut found = assets::at_location(&self.ports, &commit.location, commit.branch.as_deref()).await?;
         if found.is_none() && commit.branch.is_none() {
@@ -124,7 +129,7 @@ impl Watcher {
             locations.clear();
         }
         locations.insert(name, (found, now + LOCATION_CACHE));
-        Ok(found)
+        Ok((found, true))
     }
 
     #[allow(clippy::option_option)] // not remembered, remembered as nobody's, remembered as somebody's
