@@ -147,8 +147,9 @@ pub(super) struct FileFields<'a> {
     pub(super) path: Scalar<'a>,
     #[serde(borrow)]
     pub(super) data_change: Scalar<'a>,
-    #[serde(borrow)]
-    pub(super) stats: Scalar<'a>,
+    /// The statistics, of which only the count is kept.
+    #[serde(rename = "stats")]
+    count: RecordCount,
     #[serde(borrow)]
     pub(super) deletion_vector: Option<DeletionVectorFields<'a>>,
 }
@@ -175,6 +176,23 @@ pub(super) struct TxnFields<'a> {
     pub(super) version: Scalar<'a>,
 }
 
+/// The number of records that a file's statistics give: a JSON text within the JSON, which can be
+/// long and is read where it stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct RecordCount(Option<i64>);
+
+impl RecordCount {
+    fn of_stats(stats: &str) -> Self {
+        // Writers put the count first: then the rest, column by column, need not be read.
+        let counted = stats.strip_prefix("{\"numRecords\":").and_then(|rest| {
+            let end = rest.find([',', '}'])?;
+            rest[..end].parse::<i64>().ok()
+        });
+        let records = counted.or_else(|| serde_json::from_str::<Stats<'_>>(stats).ok()?.num_records.int());
+        Self(records.filter(|records| *records >= 0))
+    }
+}
+
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Stats<'a> {
@@ -183,16 +201,9 @@ struct Stats<'a> {
 }
 
 impl FileFields<'_> {
-    /// Rows of the file by its statistics, which are a JSON text within the JSON.
-    pub(super) fn records(&self) -> Option<i64> {
-        let stats = self.stats.text()?;
-        // Writers put the count first: then the rest, column by column, need not be read.
-        let counted = stats.strip_prefix("{\"numRecords\":").and_then(|rest| {
-            let end = rest.find([',', '}'])?;
-            rest[..end].parse::<i64>().ok()
-        });
-        let records = counted.or_else(|| serde_json::from_str::<Stats<'_>>(stats).ok()?.num_records.int());
-        records.filter(|records| *records >= 0)
+    /// Rows of the file, by its statistics.
+    pub(super) const fn records(&self) -> Option<i64> {
+        self.count.0
     }
 
     /// Rows that the file's deletion vector takes off.
@@ -262,6 +273,52 @@ impl<'de> Deserialize<'de> for Name {
             }
         }
         deserializer.deserialize_identifier(Text)
+    }
+}
+
+impl<'de> Deserialize<'de> for RecordCount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyStats;
+        impl<'de> Visitor<'de> for AnyStats {
+            type Value = RecordCount;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value")
+            }
+
+            fn visit_str<E>(self, stats: &str) -> Result<RecordCount, E> {
+                Ok(RecordCount::of_stats(stats))
+            }
+
+            fn visit_unit<E>(self) -> Result<RecordCount, E> {
+                Ok(RecordCount(None))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<RecordCount, E> {
+                Ok(RecordCount(None))
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<RecordCount, E> {
+                Ok(RecordCount(None))
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<RecordCount, E> {
+                Ok(RecordCount(None))
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<RecordCount, E> {
+                Ok(RecordCount(None))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<RecordCount, A::Error> {
+                ScalarVisitor.visit_seq(list).map(|_| RecordCount(None))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RecordCount, A::Error> {
+                ScalarVisitor.visit_map(map).map(|_| RecordCount(None))
+            }
+        }
+        deserializer.deserialize_any(AnyStats)
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod cases;
 mod delta;
+mod delta_properties;
 mod own_fixtures;
 mod properties;
 mod shared_tables;

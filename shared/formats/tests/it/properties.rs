@@ -35,7 +35,7 @@ fn read_all(bytes: &[u8]) {
 }
 
 #[derive(Debug, Clone)]
-enum Mutation {
+pub(crate) enum Mutation {
     Replace(u8),
     Insert(u8),
     Remove(usize),
@@ -43,7 +43,7 @@ enum Mutation {
     Duplicate(usize),
 }
 
-fn mutations() -> impl Strategy<Value = Vec<(usize, Mutation)>> {
+pub(crate) fn mutations() -> impl Strategy<Value = Vec<(usize, Mutation)>> {
     let mutation = prop_oneof![
         any::<u8>().prop_map(Mutation::Replace),
         any::<u8>().prop_map(Mutation::Insert),
@@ -55,7 +55,7 @@ fn mutations() -> impl Strategy<Value = Vec<(usize, Mutation)>> {
     prop::collection::vec((any::<usize>(), mutation), 1..6)
 }
 
-fn mutate(original: &[u8], mutations: Vec<(usize, Mutation)>) -> Vec<u8> {
+pub(crate) fn mutate(original: &[u8], mutations: Vec<(usize, Mutation)>) -> Vec<u8> {
     let mut bytes = original.to_vec();
     for (place, mutation) in mutations {
         let at = place % (bytes.len() + 1);
@@ -74,7 +74,7 @@ fn mutate(original: &[u8], mutations: Vec<(usize, Mutation)>) -> Vec<u8> {
     bytes
 }
 
-fn any_json() -> impl Strategy<Value = Value> {
+pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
