@@ -168,7 +168,7 @@ pub struct Inspection {
 impl Inspection {
     /// Whether nothing of a table was found: most likely the path is not a table's root.
     pub fn is_empty(&self) -> bool {
-        let no_schema = self.latest.schema_id_of_table.is_none();
-        no_schema && self.commits.is_empty() && self.damaged.is_empty() && self.tags_without_snapshot.is_empty()
+        let no_table = self.latest.schema_id_of_table.is_none() && self.latest.table_id.is_none();
+        no_table && self.commits.is_empty() && self.damaged.is_empty() && self.tags_without_snapshot.is_empty()
     }
 }

@@ -50,12 +50,12 @@ pub fn reads(relative_key: &str) -> bool {
 pub fn inspect(files: &BTreeMap<String, Vec<u8>>) -> Inspection {
     let timeline = Timeline::from_keys(files.keys().map(String::as_str));
     let mut damaged = Vec::new();
-    let mut read =
+    let mut damage =
         |key: &str, error: FormatError| damaged.push(Damaged { file: key.to_owned(), problem: error.to_string() });
     let properties = files.get(PROPERTIES_KEY).and_then(|bytes| match TableProperties::parse(bytes) {
         Ok(properties) => Some(properties),
         Err(error) => {
-            read(PROPERTIES_KEY, error);
+            damage(PROPERTIES_KEY, error);
             None
         }
     });
@@ -65,7 +65,7 @@ pub fn inspect(files: &BTreeMap<String, Vec<u8>>) -> Inspection {
         let bytes = files.get(&key).map(Vec::as_slice).unwrap_or_default();
         match row(&key, file, bytes) {
             Ok(row) => commits.push(row),
-            Err(error) => read(&key, error),
+            Err(error) => damage(&key, error),
         }
     }
     damaged.sort_by(|one, other| one.file.cmp(&other.file));
@@ -74,6 +74,8 @@ pub fn inspect(files: &BTreeMap<String, Vec<u8>>) -> Inspection {
     if !not_commits.is_empty() {
         warnings.push("files of the timeline have names that are not known, see not_commits".to_owned());
     }
+    let mut pending: Vec<_> = timeline.pending().iter().map(pending_name).collect();
+    pending.sort();
     let newest = commits.iter().rev().find(|row| can_be_latest(row));
     let position = newest.map(|row| row.position.clone());
     Inspection {
@@ -92,7 +94,7 @@ pub fn inspect(files: &BTreeMap<String, Vec<u8>>) -> Inspection {
         earliest: Earliest { position: commits.first().map(|row| row.position.clone()) },
         consumers: BTreeMap::new(),
         tags_without_snapshot: Vec::new(),
-        pending: Some(timeline.pending().iter().map(pending_name).collect()),
+        pending: Some(pending),
         not_commits,
         orphans: Vec::new(),
         warnings,

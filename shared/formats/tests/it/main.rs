@@ -6,6 +6,8 @@
 mod cases;
 mod delta;
 mod delta_properties;
+mod hudi;
+mod hudi_properties;
 mod own_fixtures;
 mod properties;
 mod shared_tables;
