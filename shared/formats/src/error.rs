@@ -18,6 +18,8 @@ pub enum FormatErrorKind {
     WrongValue,
     /// It says that it is another commit or schema than its name says.
     IdMismatch,
+    /// It is sound, and of a version of its format that is not read.
+    Unsupported,
 }
 
 /// A metadata file that could not be read: what is wrong with it, in one line without the file's
@@ -38,4 +40,15 @@ impl FormatError {
     pub(crate) fn new(kind: FormatErrorKind, problem: impl Into<String>) -> Self {
         Self { kind, problem: problem.into() }
     }
+}
+
+/// Why a metadata file could not be read from a stream.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// What the stream holds is at fault: reading the same object again gives the same error.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// The stream itself failed: it is worth another try.
+    #[error("the file could not be read: {0}")]
+    Io(#[from] std::io::Error),
 }
