@@ -379,8 +379,7 @@ impl Dispatcher {
     ) -> Result<Dispatched, EngineError> {
         let members = definition.target.assets().into_keys().collect();
         let subject = Subject { target: trigger.target.clone(), members: Some(members) };
-        let known = std::collections::BTreeMap::new();
-        let evaluated = evaluate::evaluate_all(&self.ports, &[subject], &known, trace).await?.pop().map(Box::new);
+        let evaluated = evaluate::evaluate_after_end(&self.ports, subject, trace).await?.map(Box::new);
         Ok(Dispatched::Done { trigger: Box::new(trigger), evaluated })
     }
 }

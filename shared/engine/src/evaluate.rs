@@ -44,6 +44,16 @@ pub struct Evaluated {
     pub claimed: Option<TriggerKey>,
 }
 
+/// When an evaluation that meets a queued trigger sends it once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// Each time: the evaluation may be the retry of a run that died between its claim and the send.
+    Always,
+    /// Once nobody has leased it for [`RESEND_AFTER`]. For evaluations that a message of the
+    /// dispatcher leads to: were each to send a message, those of a busy target would breed.
+    WhenDue,
+}
+
 /// A target with everything that its verdict depends on, as it was read.
 pub struct Loaded {
     definition: Stored<Definition>,
@@ -81,10 +91,30 @@ pub async fn evaluate_all(
     known: &BTreeMap<AssetId, Stored<AssetHead>>,
     trace: &TraceId,
 ) -> Result<Vec<Evaluated>, EngineError> {
+    evaluate_and_send(ports, subjects, known, trace, Again::Always).await
+}
+
+/// Evaluates a target whose trigger has ended.
+pub(crate) async fn evaluate_after_end(
+    ports: &Ports,
+    subject: Subject,
+    trace: &TraceId,
+) -> Result<Option<Evaluated>, EngineError> {
+    let known = BTreeMap::new();
+    Ok(evaluate_and_send(ports, &[subject], &known, trace, Again::WhenDue).await?.pop())
+}
+
+async fn evaluate_and_send(
+    ports: &Ports,
+    subjects: &[Subject],
+    known: &BTreeMap<AssetId, Stored<AssetHead>>,
+    trace: &TraceId,
+    again: Again,
+) -> Result<Vec<Evaluated>, EngineError> {
     let mut evaluated = Vec::with_capacity(subjects.len());
     let mut failure = None;
     for loaded in load(ports, subjects, known).await? {
-        match settle(ports, loaded, trace).await {
+        match settle(ports, loaded, trace, again).await {
             Ok(outcome) => evaluated.push(outcome),
             Err(error) => {
                 tracing::error!(%error, "a target could not be evaluated");
@@ -196,7 +226,12 @@ impl Loaded {
 }
 
 /// Evaluates, and claims until it is claimed, not ready, or lost too often.
-async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId) -> Result<Evaluated, EngineError> {
+async fn settle(
+    ports: &Ports,
+    mut loaded: Loaded,
+    trace: &TraceId,
+    again: Again,
+) -> Result<Evaluated, EngineError> {
     for _ in 0..MAX_LOST_RACES {
         let target = loaded.definition.value.target.id.clone();
         if loaded.cursor.value.open.is_some() && loaded.open().is_none() {
@@ -209,7 +244,7 @@ async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId) -> Result<Ev
         }
         let evaluation = loaded.evaluate();
         let Some(plan) = evaluation.plan.clone() else {
-            send_again(ports, &loaded, trace).await?;
+            send_again(ports, &loaded, trace, again).await?;
             return Ok(Evaluated { evaluation, claimed: None });
         };
         let key = plan.claim.key.clone();
@@ -229,13 +264,12 @@ async fn reload(ports: &Ports, target: &TargetId) -> Result<Option<Loaded>, Engi
     Ok(load(ports, &[subject], &BTreeMap::new()).await?.pop())
 }
 
-/// A lost answer to the claim must not leave a trigger unsent: what was due to be sent again is sent.
-/// Not before: a message for every evaluation meanwhile would each lead to another evaluation, and
-/// a busy target's messages would breed.
-async fn send_again(ports: &Ports, loaded: &Loaded, trace: &TraceId) -> Result<(), EngineError> {
+/// A lost answer to the claim must not leave a trigger unsent.
+async fn send_again(ports: &Ports, loaded: &Loaded, trace: &TraceId, again: Again) -> Result<(), EngineError> {
     let now = ports.clock.now();
+    let is_wanted = |open: &Trigger| again == Again::Always || open.due_at.is_none_or(|due_at| due_at <= now);
     match loaded.open() {
-        Some(open) if *open.value.status() == Status::Queued && open.value.due_at.is_none_or(|at| at <= now) => {
+        Some(open) if *open.value.status() == Status::Queued && is_wanted(&open.value) => {
             send(ports, &open.value, trace).await
         }
         _ => Ok(()),

@@ -209,3 +209,19 @@ async fn too_little_time_left_starts_nothing() {
     assert!(dispatcher.dispatch(&order, deadline).await.unwrap_err().retryable());
     assert_eq!(d.scheduler.start_calls(), 0);
 }
+
+#[tokio::test]
+async fn messages_of_a_busy_target_do_not_breed() {
+    let (mut d, message) = one_queued().await;
+    d.carry(&message).await.unwrap();
+    d.commit("a", "APPEND").await;
+    assert_eq!(d.world.queue.drain().len(), 1, "the next trigger's own message");
+    // Each of these meets a queued trigger that was sent a moment ago.
+    for _ in 0..10 {
+        d.carry(&message).await.unwrap();
+    }
+    assert_eq!(d.world.queue.drain(), []);
+    d.world.clock.advance(Duration::from_mins(1));
+    d.carry(&message).await.unwrap();
+    assert_eq!(d.world.queue.drain().len(), 1, "nobody has leased it for so long that it may be lost");
+}
