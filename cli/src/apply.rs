@@ -133,7 +133,7 @@ fn discovered(discovery: &Value) -> String {
         count => format!("{count} tables registered"),
     };
     for refused in list("refused") {
-        let _ = write!(said, "\n      {}: {}", at(&refused, "/0"), at(&refused, "/1"));
+        let _ = write!(said, "\n      {}: {}", at(&refused, "/location"), at(&refused, "/reason"));
     }
     said
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lakebell_domain::asset::{AssetKey, Location};
-use lakebell_domain::ids::{ConnectionName, ProjectCode, TargetName, TriggerKey};
+use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TargetName, TriggerKey};
 
 /// Starts DolphinScheduler workflows when lakehouse tables have new data
 #[derive(Debug, Parser)]
@@ -69,6 +69,33 @@ pub(crate) enum Command {
         /// A target's name or the code of its workflow; without it, every target of the project
         target: Option<String>,
     },
+    /// Pause a target: nothing of it is started until it is resumed
+    Pause {
+        /// Its name
+        target: TargetName,
+        #[command(flatten)]
+        by: By,
+    },
+    /// Resume a target; what has advanced meanwhile is one start
+    Resume {
+        /// Its name
+        target: TargetName,
+        #[command(flatten)]
+        by: By,
+    },
+    /// Start a failed trigger anew, or every failed one of the project
+    Redrive(RedriveArgs),
+    /// Skip a queued or waiting trigger: its data counts as processed
+    Skip {
+        /// Its key, as `triggers` shows it
+        key: TriggerKey,
+        #[command(flatten)]
+        by: By,
+    },
+    /// Decide a held trigger: did its workflow start?
+    Decide(DecideArgs),
+    /// List tables that commit and are not registered
+    Unregistered,
     /// Accept that an asset's history was rewritten; it starts anew from what is there
     AcceptRewrite {
         /// The asset
@@ -151,6 +178,66 @@ pub(crate) enum TriggerStatus {
     Failed,
     /// It was not to start
     Skipped,
+}
+
+/// Who it is that operates.
+#[derive(Debug, Args)]
+pub(crate) struct By {
+    /// Who does it; it is kept with the target or trigger
+    #[arg(long, value_name = "NAME", env = "USER")]
+    pub(crate) by: Option<String>,
+}
+
+/// `redrive`.
+#[derive(Debug, Args)]
+pub(crate) struct RedriveArgs {
+    /// Its key, as `triggers --status failed` shows it
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) key: Option<TriggerKey>,
+    /// Every failed trigger of the project
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Of those only the ones that failed with this code, as in WORKFLOW_MISSING
+    #[arg(long, value_name = "CODE", requires = "all", conflicts_with = "key")]
+    pub(crate) code: Option<String>,
+    #[command(flatten)]
+    pub(crate) by: By,
+}
+
+/// `decide`.
+#[derive(Debug, Args)]
+pub(crate) struct DecideArgs {
+    /// Its key, as `why` shows it
+    pub(crate) key: TriggerKey,
+    /// What became of its workflow
+    pub(crate) decision: DecisionWord,
+    /// The workflow instance that started
+    #[arg(long, value_name = "N")]
+    pub(crate) instance: Option<InstanceId>,
+    #[command(flatten)]
+    pub(crate) by: By,
+}
+
+/// What became of a held trigger's workflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DecisionWord {
+    /// It started
+    Started,
+    /// It did not start: try again
+    Absent,
+    /// Give up; the next trigger takes over the data
+    Failed,
+}
+
+impl DecisionWord {
+    /// The word of the API.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Absent => "absent",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 /// `table`.

@@ -14,7 +14,8 @@ use crate::settings::Access;
 
 /// A little more than the 29 s after which the gateway itself gives up.
 const TIMEOUT: Duration = Duration::from_secs(31);
-/// Every request of this client may be sent again: it declares, reads or removes.
+/// Every request of this client may be sent again: it declares, reads or removes, or it is a verb
+/// that is refused the second time.
 const ATTEMPTS: u32 = 3;
 /// The longest wait between attempts that a person at a terminal should bear.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);

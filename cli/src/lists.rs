@@ -1,4 +1,4 @@
-//! `assets`, `events`, `observe` and `accept-rewrite`.
+//! `assets`, `unregistered`, `events`, `observe` and `accept-rewrite`.
 
 use lakebell_domain::asset::AssetKey;
 use lakebell_domain::ids::ProjectCode;
@@ -20,6 +20,18 @@ pub(crate) async fn assets(api: &Api, project: ProjectCode) -> Result<Report, Cl
         table.row([at(item, "/key"), at(item, "/location"), at(item, "/project")]);
     }
     let text = table.or("No asset is registered. `lakebell apply` registers those of a file.");
+    Ok(Report::new(text, json!({ "items": items })))
+}
+
+/// Tables that were seen and are not registered.
+pub(crate) async fn unregistered(api: &Api, project: ProjectCode) -> Result<Report, CliError> {
+    let items = api.list(&["projects", &project.to_string(), "unregistered-assets"], &[], None).await?;
+    let mut table = Table::new(["LOCATION", "FORMAT", "FIRST SEEN", "REASON"]);
+    for item in &items {
+        let first_seen = moment(&at(item, "/firstSeen"));
+        table.row([at(item, "/location"), at(item, "/format"), first_seen, at(item, "/reason")]);
+    }
+    let text = table.or("No table was seen that is not registered.");
     Ok(Report::new(text, json!({ "items": items })))
 }
 

@@ -8,6 +8,7 @@ mod error;
 mod file;
 mod inspect;
 mod lists;
+mod operate;
 mod plan;
 mod report;
 mod settings;
@@ -54,6 +55,15 @@ async fn run(cli: Cli) -> Result<Report, CliError> {
         Command::Triggers(args) => triggers::list(&api()?, of_project()?, args).await,
         Command::Trigger { key } => triggers::show(&api()?, of_project()?, key).await,
         Command::Why { target } => why::run(&api()?, of_project()?, target.as_deref()).await,
+        Command::Pause { target, by } => operate::pause(&api()?, of_project()?, target, by).await,
+        Command::Resume { target, by } => operate::resume(&api()?, of_project()?, target, by).await,
+        Command::Redrive(args) => operate::redrive(&api()?, of_project()?, args).await,
+        Command::Skip { key, by } => operate::skip(&api()?, of_project()?, key, by).await,
+        Command::Decide(args) => {
+            operate::check(args)?;
+            operate::decide(&api()?, of_project()?, args).await
+        }
+        Command::Unregistered => lists::unregistered(&api()?, of_project()?).await,
         Command::AcceptRewrite { key } => lists::accept_rewrite(&api()?, of_project()?, key).await,
         Command::Observe { key } => lists::observe(&api()?, of_project()?, key).await,
         Command::Table(TableCommand::Inspect(args)) => inspect::run(args).await,

@@ -79,7 +79,8 @@ pub(crate) async fn run(api: &Api, project: ProjectCode, target: Option<&str>) -
     Ok(Report::new(text, json!({ "items": items })))
 }
 
-fn explain(item: &Value) -> String {
+/// One target with its verdict.
+pub(crate) fn explain(item: &Value) -> String {
     match item.get("evaluation").map(TargetVerdict::deserialize) {
         Some(Ok(target)) => tree(&target),
         _ => format!("{}: not evaluated yet\n", paint(BOLD, &at(item, "/definition/name"))),
@@ -90,7 +91,8 @@ fn tree(target: &TargetVerdict) -> String {
     let mut lines = vec![format!("{}  {}", paint(BOLD, &target.target), painted_word(&target.verdict))];
     let of_groups = target.groups.iter().any(|group| group.reason == target.reason);
     if let Some(reason) = target.reason.as_ref().filter(|_| !of_groups) {
-        lines.extend(full(reason).into_iter().map(|line| format!("│  {line}")));
+        let remedy = of_target(reason, target).map(|command| row("run", &command));
+        lines.extend(full(reason).into_iter().chain(remedy).map(|line| format!("│  {line}")));
     }
     if let Some(open) = &target.open {
         lines.push(format!("│  {}  {open}  (lakebell trigger {open})", paint(DIM, "open trigger")));
@@ -161,6 +163,21 @@ fn full(reason: &Reason) -> Vec<String> {
 
 fn row(name: &str, value: &str) -> String {
     format!("  {}{}  {value}", paint(DIM, name), " ".repeat(10 - name.len()))
+}
+
+/// What to type for an obstacle of the whole target.
+fn of_target(reason: &Reason, target: &TargetVerdict) -> Option<String> {
+    match reason.code.as_str() {
+        "TRIGGER_HELD" => {
+            let open = target.open.as_ref()?;
+            Some(format!("lakebell decide {open} started  (or: absent, failed)"))
+        }
+        "TARGET_PAUSED" => {
+            let name = target.target.split_once('/').map_or(target.target.as_str(), |(_, name)| name);
+            Some(format!("lakebell resume {name}"))
+        }
+        _ => None,
+    }
 }
 
 /// What to type, where one command is the answer.

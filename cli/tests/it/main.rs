@@ -6,6 +6,7 @@ mod apply;
 mod errors;
 mod inspect;
 mod lists;
+mod operate;
 mod real_api;
 mod s3;
 mod stub;

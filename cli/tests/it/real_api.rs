@@ -103,6 +103,17 @@ fn a_file_is_applied_explained_and_pruned() {
     let absent = run(&["assets", "paimon://ods/order"]);
     assert!(absent.err.contains("hint   the nearest registered ones are paimon://ods/orders"), "{}", absent.err);
 
+    let paused = run(&["pause", "dwd", "--by", "ana"]).succeeded().out;
+    assert!(paused.contains("paused by ana") && paused.contains("lakebell resume dwd"), "{paused}");
+    assert!(run(&["resume", "dwd"]).succeeded().out.starts_with("7/dwd goes on.\n"));
+    let nobody = "0123456789abcdef0123456789abcdef";
+    for arguments in [&["redrive", nobody][..], &["skip", nobody], &["decide", nobody, "absent"]] {
+        let refused = run(arguments);
+        assert!(refused.status == 1 && refused.err.contains("there is no trigger"), "{}", refused.err);
+    }
+    assert_eq!(run(&["redrive", "--all"]).succeeded().out, "No trigger has failed.\n");
+    assert_eq!(run(&["unregistered", "--json"]).succeeded().json(), json!({ "items": [] }));
+
     fs::write(folder.join("lakebell.yaml"), "project: 7\n").unwrap();
     let pruned = run(&["apply", "--prune", "--json"]).succeeded().json();
     assert_eq!(pruned["summary"]["delete"], 3, "{pruned}");

@@ -23,8 +23,13 @@ pub enum Operation {
     ListDependencies,
     ExplainDependencies,
     DeleteDependencies,
+    PauseTarget,
+    ResumeTarget,
     ListTriggers,
     ReadTrigger,
+    RedriveTrigger,
+    SkipTrigger,
+    DecideTrigger,
     PutConnection,
     ListConnections,
     DeleteConnection,
@@ -64,7 +69,7 @@ const fn route(
 }
 
 /// Every route.
-pub const ROUTES: [Route; 21] = [
+pub const ROUTES: [Route; 26] = [
     route("POST", "/projects/{p}/assets", Operation::RegisterAsset, "Register an asset", &[], &[200, 201]),
     route("GET", "/projects/{p}/assets", Operation::ListAssets, "List assets", PAGE, &[200]),
     route(
@@ -142,6 +147,22 @@ pub const ROUTES: [Route; 21] = [
         &[204],
     ),
     route(
+        "POST",
+        "/projects/{p}/asset-dependencies/{target}/pause",
+        Operation::PauseTarget,
+        "Pause a target",
+        &[],
+        &[200],
+    ),
+    route(
+        "POST",
+        "/projects/{p}/asset-dependencies/{target}/resume",
+        Operation::ResumeTarget,
+        "Resume a target",
+        &[],
+        &[200],
+    ),
+    route(
         "GET",
         "/projects/{p}/asset-trigger-history",
         Operation::ListTriggers,
@@ -154,6 +175,30 @@ pub const ROUTES: [Route; 21] = [
         "/projects/{p}/asset-trigger-history/{triggerKey}",
         Operation::ReadTrigger,
         "Read a trigger",
+        &[],
+        &[200],
+    ),
+    route(
+        "POST",
+        "/projects/{p}/asset-trigger-history/{triggerKey}/redrive",
+        Operation::RedriveTrigger,
+        "Start a failed trigger anew",
+        &[],
+        &[200],
+    ),
+    route(
+        "POST",
+        "/projects/{p}/asset-trigger-history/{triggerKey}/skip",
+        Operation::SkipTrigger,
+        "Skip a queued or waiting trigger",
+        &[],
+        &[200],
+    ),
+    route(
+        "POST",
+        "/projects/{p}/asset-trigger-history/{triggerKey}/decide",
+        Operation::DecideTrigger,
+        "Decide a held trigger",
         &[],
         &[200],
     ),

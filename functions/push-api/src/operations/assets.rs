@@ -12,6 +12,7 @@ use lakebell_engine::observe::{self, Hint, Look, Observed};
 use lakebell_engine::records::AssetHead;
 use lakebell_engine::store::Stored;
 use lakebell_engine::{EngineError, ErrorKind};
+use lakebell_lambda::report_evaluated;
 use serde::Serialize;
 
 use crate::answer::Answer;
@@ -117,14 +118,16 @@ pub(super) async fn look(call: &Call<'_>) -> Result<Answer, ApiError> {
     let asset = named(call, call.parameters.raw("assetKey"), Readings::All).await?;
     let hint = Hint { asset: asset.id, look: Look::Whole, source: Source::Poll, trace: call.trace.clone() };
     let observed = observe::observe(&call.context.ports, &hint).await?;
-    evaluate::evaluate_dependents(&call.context.ports, &observed, call.trace).await?;
+    let evaluated = evaluate::evaluate_dependents(&call.context.ports, &observed, call.trace).await?;
+    report_evaluated(&call.context.metrics, &evaluated);
     Answer::ok(&Looked { outcomes: outcomes(&observed), state: &observed.head.value.state })
 }
 
 pub(super) async fn accept_rewrite(call: &Call<'_>) -> Result<Answer, ApiError> {
     let asset = named(call, call.parameters.raw("assetKey"), Readings::First).await?;
     let observed = observe::accept_rewrite(&call.context.ports, asset.id, call.trace).await?;
-    evaluate::evaluate_dependents(&call.context.ports, &observed, call.trace).await?;
+    let evaluated = evaluate::evaluate_dependents(&call.context.ports, &observed, call.trace).await?;
+    report_evaluated(&call.context.metrics, &evaluated);
     tracing::info!(assetKey = %asset.head.value.key, "rewrite accepted");
     Answer::ok(&Accepted { state: &observed.head.value.state })
 }

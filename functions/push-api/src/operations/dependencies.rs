@@ -4,7 +4,8 @@ use lakebell_domain::evaluation::Evaluation;
 use lakebell_domain::ids::{TargetId, TargetName, TriggerKey, WorkflowCode};
 use lakebell_domain::target::{TargetSpec, WorkflowRef};
 use lakebell_engine::records::{Definition, RegisteredTarget};
-use lakebell_engine::targets;
+use lakebell_engine::{settings, targets};
+use lakebell_lambda::report_evaluated;
 use serde::Serialize;
 
 use crate::answer::Answer;
@@ -26,12 +27,12 @@ struct Declared<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Explained {
-    target: TargetId,
+pub(super) struct Explained {
+    pub(super) target: TargetId,
     name: TargetName,
     definition: TargetSpec,
     rule: String,
-    evaluation: Evaluation,
+    pub(super) evaluation: Evaluation,
 }
 
 impl From<(Definition, Evaluation)> for Explained {
@@ -45,10 +46,13 @@ impl From<(Definition, Evaluation)> for Explained {
 pub(super) async fn declare(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let spec: TargetSpec = body::read(&call.request.body()?)?;
+    spec.check()?;
+    check_connection(call, &spec).await?;
     let declared = targets::declare(&call.context.ports, project, &spec, call.trace).await?;
     let target = &declared.definition.target;
     tracing::info!(target = %target.id, changed = declared.is_changed, "declared");
     let evaluated = declared.evaluated.as_ref();
+    report_evaluated(&call.context.metrics, declared.evaluated.as_slice());
     let answer = Declared {
         target: &target.id,
         name: &target.id.name,
@@ -58,6 +62,21 @@ pub(super) async fn declare(call: &Call<'_>) -> Result<Answer, ApiError> {
         claimed: evaluated.and_then(|evaluated| evaluated.claimed.as_ref()),
     };
     Answer::with(if declared.is_changed { 201 } else { 200 }, &answer)
+}
+
+/// A trigger of a target whose connection is not declared could only fail.
+async fn check_connection(call: &Call<'_>, spec: &TargetSpec) -> Result<(), ApiError> {
+    let known = settings::connections(&call.context.ports).await?;
+    if known.iter().any(|connection| connection.name == spec.connection) {
+        return Ok(());
+    }
+    let names: Vec<&str> = known.iter().map(|connection| connection.name.as_str()).collect();
+    let hint = if names.is_empty() {
+        "declare it first; no connection is declared yet".to_owned()
+    } else {
+        format!("declare it first, or use one of {}", names.join(", "))
+    };
+    Err(ApiError::invalid("connection", format!("connection `{}` is not declared", spec.connection), hint))
 }
 
 pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {

@@ -8,8 +8,9 @@ use lakebell_aws::Measure;
 use lakebell_domain::asset::AssetKey;
 use lakebell_domain::event::{Event, Outcome};
 use lakebell_domain::ids::TraceId;
-use lakebell_engine::push::{self, Named, Pushed, Receipt};
+use lakebell_engine::push::{self, Accepted, Named, Pushed, Receipt};
 use lakebell_engine::{ErrorKind, history};
+use lakebell_lambda::report_evaluated;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -201,8 +202,8 @@ async fn store(context: &Context, pushed: &Pushed, trace: &TraceId) -> Result<It
     let (format, name) = (cloudevent::format_of(pushed), name_of(pushed));
     let about = [("assetKey", name.as_str())];
     context.metrics.count(Measure::EventReceived { source_type: format }, &about);
-    let receipt = match push::push(&context.ports, pushed, trace).await {
-        Ok(receipt) => receipt,
+    let Accepted { receipt, evaluated } = match push::push(&context.ports, pushed, trace).await {
+        Ok(accepted) => accepted,
         Err(error) => {
             let error = ApiError::from(error);
             if !error.is_retryable() {
@@ -246,6 +247,7 @@ async fn store(context: &Context, pushed: &Pushed, trace: &TraceId) -> Result<It
         outcome = item.outcome,
         "pushed"
     );
+    report_evaluated(&context.metrics, &evaluated);
     Ok(item)
 }
 

@@ -3,6 +3,7 @@
 mod assets;
 mod dependencies;
 mod events;
+mod operate;
 mod settings;
 mod triggers;
 
@@ -27,8 +28,13 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::ListDependencies => dependencies::list(call).await,
         Operation::ExplainDependencies => dependencies::explain(call).await,
         Operation::DeleteDependencies => dependencies::delete(call).await,
+        Operation::PauseTarget => operate::pause(call).await,
+        Operation::ResumeTarget => operate::resume(call).await,
         Operation::ListTriggers => triggers::list_of_project(call).await,
         Operation::ReadTrigger => triggers::read(call).await,
+        Operation::RedriveTrigger => operate::redrive(call).await,
+        Operation::SkipTrigger => operate::skip(call).await,
+        Operation::DecideTrigger => operate::decide(call).await,
         Operation::PutConnection => settings::put_connection(call).await,
         Operation::ListConnections => settings::connections(call).await,
         Operation::DeleteConnection => settings::delete_connection(call).await,

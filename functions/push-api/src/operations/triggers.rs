@@ -20,7 +20,7 @@ const WORDS: [StatusWord; 5] =
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+pub(super) struct Shown {
     trigger_status: StatusWord,
     #[serde(flatten)]
     trigger: Trigger,
@@ -94,6 +94,11 @@ async fn filtered(
 }
 
 pub(super) async fn read(call: &Call<'_>) -> Result<Answer, ApiError> {
+    Answer::ok(&Shown::from(named(call).await?))
+}
+
+/// The trigger of this project that the path names.
+pub(super) async fn named(call: &Call<'_>) -> Result<Trigger, ApiError> {
     let project = call.project()?;
     let key: TriggerKey =
         call.parameters.text("triggerKey").parse().map_err(|invalid: lakebell_domain::Invalid| {
@@ -103,5 +108,5 @@ pub(super) async fn read(call: &Call<'_>) -> Result<Answer, ApiError> {
     if trigger.target.project != project {
         return Err(ApiError::not_found("triggerKey", format!("there is no trigger {key}")));
     }
-    Answer::ok(&Shown::from(trigger))
+    Ok(trigger)
 }

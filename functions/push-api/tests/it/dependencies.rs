@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Api, Change, ORDERS, ORDERS_PATH, PROJECT, body, golden, target};
-
-const TARGETS: &str = "/projects/7/asset-dependencies";
+use crate::support::{Api, Change, ORDERS, ORDERS_PATH, PROJECT, TARGETS, body, golden, target};
 
 #[tokio::test]
 async fn a_target_is_declared_once() {
@@ -85,6 +83,21 @@ async fn targets_are_undeclared_by_name_and_by_workflow() {
     assert_eq!(api.delete(&format!("{TARGETS}/c")).await.status_code, 204);
     assert_eq!(body(&api.get(TARGETS).await)["items"], json!([]));
     assert_eq!(api.post(TARGETS, &target("a", 1)).await.status_code, 201);
+}
+
+#[tokio::test]
+async fn a_target_on_a_connection_that_is_not_declared_is_refused() {
+    let api = Api::with_orders().await;
+    let mut elsewhere = target("dwd", 4711);
+    elsewhere["connection"] = json!("elsewhere");
+    api.world.tap.take_log();
+    golden("error-unknown-connection", &api.post(TARGETS, &elsewhere).await);
+    assert_eq!(api.world.tap.total(), 1, "one read");
+    api.delete("/connections/default").await;
+    let none = api.post(TARGETS, &target("dwd", 4711)).await;
+    assert_eq!((none.status_code, &body(&none)["field"]), (400, &json!("connection")));
+    assert!(body(&none)["hint"].as_str().unwrap().ends_with("no connection is declared yet"));
+    assert_eq!(body(&api.get(TARGETS).await)["items"], json!([]));
 }
 
 #[tokio::test]

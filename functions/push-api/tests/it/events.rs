@@ -4,6 +4,7 @@ use lakebell_engine::ErrorKind;
 use lakebell_testkit::{Fault, Op};
 use serde_json::{Value, json};
 
+use crate::operate;
 use crate::support::{Api, ORDERS, PROJECT, body, cloud_event, golden, target, workspace};
 
 const EVENTS: &str = "/projects/7/asset-events";
@@ -26,6 +27,8 @@ async fn a_pushed_commit_advances_and_starts() {
         "lakehouse_asset_event_received_total paimon",
         "lakehouse_asset_state_updated_total paimon advanced",
         "lakehouse_asset_event_deduplicated_total paimon",
+        "lakehouse_asset_dependency_ready_total",
+        "lakehouse_asset_dependency_blocked_by waiting",
     ] {
         assert!(metrics.iter().any(|line| line == measured), "{measured}: {metrics:?}");
     }
@@ -147,8 +150,9 @@ async fn sample_payloads_are_answered_as_their_names_say() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let (api, key) = operate::world_of(&name).await;
         let text = std::fs::read_to_string(&path).unwrap().replace("<token>", crate::support::TOKEN);
-        let api = Api::with_orders().await;
+        let text = text.replace(operate::SAMPLE_KEY, &key);
         let response = api.raw(serde_json::from_str(&text).unwrap()).await;
         let expected = if name.contains("unauthenticated") { 401..402 } else { 200..300 };
         assert!(expected.contains(&response.status_code), "{name}: {response:?}");

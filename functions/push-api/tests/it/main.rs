@@ -9,6 +9,7 @@ mod docs;
 mod events;
 mod keys;
 mod logs;
+mod operate;
 mod settings;
 mod support;
 mod triggers;

@@ -62,6 +62,19 @@ async fn a_warehouse_brings_its_tables() {
 }
 
 #[tokio::test]
+async fn a_table_that_cannot_be_registered_is_named_with_its_reason() {
+    let api = Api::new();
+    api.load_orders();
+    let elsewhere = json!({"key": "paimon://ods_db/orders", "location": "s3://lake/elsewhere"});
+    assert_eq!(api.post("/projects/7/assets", &elsewhere).await.status_code, 201);
+    let warehouse = json!({"location": "s3://lake/warehouse", "format": "paimon", "project": 7});
+    let found = body(&api.put("/warehouses", &warehouse).await);
+    let refused = &found["refused"][0];
+    assert_eq!(refused["location"], "s3://lake/warehouse/ods_db.db/orders", "{found}");
+    assert!(refused["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{found}");
+}
+
+#[tokio::test]
 async fn wrong_warehouses_name_the_field() {
     let api = Api::new();
     let table = [

@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 
 /// The token that callers must show.
 pub(crate) const TOKEN: &str = "s3cret-token";
+/// The targets of that project.
+pub(crate) const TARGETS: &str = "/projects/7/asset-dependencies";
 /// The project that the tests work in.
 pub(crate) const PROJECT: &str = "/projects/7";
 /// A table of the fixtures, as an asset.
@@ -110,9 +112,11 @@ impl Api {
         Self { world, context, lines }
     }
 
-    /// An API that knows `orders`, at its second of four snapshots.
+    /// An API that knows the connection `default`, and `orders` at its second of four snapshots.
     pub(crate) async fn with_orders() -> Self {
         let api = Self::new();
+        let connection = json!({"url": "http://127.0.0.1:12345/dolphinscheduler", "tokenSecret": "x"});
+        assert_eq!(api.put("/connections/default", &connection).await.status_code, 200);
         api.load_orders();
         for later in ["snapshot-3", "snapshot-4"] {
             assert!(api.world.storage.remove(BUCKET, &format!("{ORDERS_PREFIX}snapshot/{later}")));
