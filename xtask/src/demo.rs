@@ -26,10 +26,14 @@ pub(crate) struct DemoArguments {
     port: u16,
 }
 
+/// The Python environment of the real writer of tables.
+pub(crate) fn writer(workspace: &Workspace) -> Outcome<Venv> {
+    Venv::ensure(workspace, "venv-demo", story::REQUIREMENTS)
+}
+
 /// Start a local AWS of its own, play the demo, and stop it again unless it is to be kept.
 pub(crate) fn run(workspace: &Workspace, progress: &Progress, arguments: &DemoArguments) -> Outcome {
-    let writer = progress
-        .step("Python environment of the writer", || Venv::ensure(workspace, "venv-demo", story::REQUIREMENTS))?;
+    let writer = progress.step("Python environment of the writer", || writer(workspace))?;
     progress.step("building the command line", || {
         process::run(workspace.cargo().args(["build", "--locked", "--package", "lakebell-cli"]))
     })?;

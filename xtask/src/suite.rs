@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::thread;
 
+use crate::demo;
 use crate::failure::{Failure, Outcome};
 use crate::licenses;
 use crate::local::{self, Route, Scheduler, UpOptions};
@@ -13,12 +14,15 @@ use crate::workspace::Workspace;
 
 /// The end-to-end tests.
 const END_TO_END: &str = "lakebell-tests";
+/// How many of them run side by side. They mostly wait, so more than there are processors.
+const SIDE_BY_SIDE: &str = "8";
 
-/// The Python environments: of the emulator, and of the linter.
+/// The Python environments: of the emulator, of the linter, and of the real writer of tables.
 #[derive(Debug)]
 struct Environments {
     aws: Venv,
     sam: Venv,
+    writer: Option<Venv>,
 }
 
 /// Run it all; the first failure ends it, with nothing left running.
@@ -28,7 +32,7 @@ pub(crate) fn run(workspace: &Workspace, progress: &Progress, quick: bool) -> Ou
     progress.step("licences", || licenses::check(workspace, progress))?;
     // Installing packages mostly waits, so it goes beside compiling.
     let environments = thread::scope(|scope| {
-        let environments = scope.spawn(|| environments(workspace, progress));
+        let environments = scope.spawn(|| environments(workspace, progress, quick));
         progress.step("clippy", || {
             cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings"])
         })?;
@@ -36,18 +40,20 @@ pub(crate) fn run(workspace: &Workspace, progress: &Progress, quick: bool) -> Ou
         environments.join().map_err(|_| Failure::new("the thread that makes the Python environments died"))?
     })?;
     template(workspace, progress, &environments)?;
-    if !quick {
-        end_to_end(workspace, progress)?;
+    if let Some(writer) = &environments.writer {
+        end_to_end(workspace, progress, writer)?;
     }
     progress.say("all passed");
     Ok(())
 }
 
-fn environments(workspace: &Workspace, progress: &Progress) -> Outcome<Environments> {
+/// The writer is for the end-to-end tests alone.
+fn environments(workspace: &Workspace, progress: &Progress, quick: bool) -> Outcome<Environments> {
     progress.step("Python environments", || {
         Ok(Environments {
             aws: Venv::ensure(workspace, "venv", "localstack/requirements.txt")?,
             sam: Venv::ensure(workspace, "venv-sam", "localstack/requirements-sam.txt")?,
+            writer: if quick { None } else { Some(demo::writer(workspace)?) },
         })
     })
 }
@@ -66,14 +72,20 @@ fn template(workspace: &Workspace, progress: &Progress, environments: &Environme
 }
 
 /// The end-to-end tests, on a local AWS on a free port, which is stopped whatever comes of them.
-fn end_to_end(workspace: &Workspace, progress: &Progress) -> Outcome {
+fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv) -> Outcome {
+    progress.step("building the command line", || {
+        process::run(workspace.cargo().args(["build", "--locked", "--package", "lakebell-cli"]))
+    })?;
     let scheduler = Scheduler::Standin { profile: "3.3".to_owned(), arguments: Vec::new() };
     let options = UpOptions { port: 0, scheduler, route: Route::Eventbridge };
     let local = local::up(workspace, progress, &options)?;
     let tested = progress.step("end-to-end tests", || {
         let mut cargo = workspace.cargo();
-        cargo.args(["test", "--locked", "--package", END_TO_END]);
+        cargo.args(["test", "--locked", "--package", END_TO_END, "--"]);
+        cargo.args(["--test-threads", SIDE_BY_SIDE, "--show-output"]);
         cargo.env("LAKEBELL_LOCAL", local::description(workspace, local.port));
+        cargo.env("LAKEBELL_CLI", workspace.target("debug/lakebell"));
+        cargo.env("LAKEBELL_WRITER_PYTHON", writer.program("python"));
         process::run(&mut cargo)
     });
     local::down(workspace, progress, Some(local.port), false)?;

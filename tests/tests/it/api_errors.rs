@@ -120,7 +120,7 @@ async fn wrong_assets() {
     ] {
         assert_invalid(&scene, Method::POST, &path, &body, field).await;
     }
-    for text in ["", "{", "no json", "{} {}"] {
+    for text in ["", "{", "no json", "[1,]"] {
         let token = format!("Bearer {}", scene.local.api_token);
         let answer = scene.call_raw(Method::POST, &path, Some(&token), Some(text.to_owned())).await;
         assert_problem(&answer, 400, "INVALID", Some("body"), text);
@@ -148,7 +148,8 @@ async fn what_is_taken() {
     let spec = json!({"key": one.asset, "location": one.location()});
     let answer = scene.call(Method::POST, &path, Some(&spec)).await;
     assert_eq!((answer.status, &answer.body["code"]), (409, &json!("CONFLICT")), "{}", answer.body);
-    assert!(!answer.body.to_string().contains(&scene.project.to_string()), "{}", answer.body);
+    let said = answer.body.to_string().replace(&one.asset, "it");
+    assert!(!said.contains(&scene.project.to_string()), "{said}");
 }
 
 #[tokio::test]
@@ -223,7 +224,8 @@ async fn wrong_events() {
     let answer = scene.post("/asset-events", &many).await;
     assert_problem(&answer, 413, "TOO_LARGE", None, "501 events");
     assert_eq!(scene.post("/asset-events", &json!([])).await.ok()["items"], json!([]));
-    let answer = scene.post("/asset-events", &event(&|event| event["data"] = json!({"asset": "paimon://no/body"}))).await;
+    let answer =
+        scene.post("/asset-events", &event(&|event| event["data"] = json!({"asset": "paimon://no/body"}))).await;
     assert_eq!((answer.status, &answer.body["status"]), (202, &json!("refused")), "{}", answer.body);
 }
 

@@ -111,7 +111,8 @@ async fn a_file_is_applied_once_and_pruned() {
 async fn errors_say_where_and_what() {
     let scene = scene!("cli-errors");
     let cli = Cli::new(&scene);
-    fs::write(cli.folder.join("lakebell.yaml"), "project: 7\nassets:\n  - key: orders\n    location: s3://lake/t\n").unwrap();
+    fs::write(cli.folder.join("lakebell.yaml"), "project: 7\nassets:\n  - key: orders\n    location: s3://lake/t\n")
+        .unwrap();
     let run = cli.run(&["apply"]).await;
     assert_ne!(run.status, 0);
     assert!(run.err.contains("lakebell.yaml:3") && run.err.contains("no `://`"), "{}", run.err);

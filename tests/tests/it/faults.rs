@@ -148,8 +148,7 @@ async fn an_offline_workflow_waits_and_starts_once_it_is_online() {
     let scene = scene!("offline");
     let mut stage = Stage::set(scene, Profile::V3_3).await;
     let workflow = stage.workflow;
-    let online =
-        |stage: &Stage, on| stage.scheduler.change(|w| w.definitions.get_mut(&workflow).unwrap().online = on);
+    let online = |stage: &Stage, on| stage.scheduler.change(|w| w.definitions.get_mut(&workflow).unwrap().online = on);
     online(&stage, false);
     stage.table.append().await;
     let waiting = stage.is_at("waiting").await;

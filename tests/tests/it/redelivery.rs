@@ -66,10 +66,8 @@ async fn a_dispatch_message_that_comes_five_times_starts_once() {
     let workflow = scheduler.define(scene.project, "t");
     scene.declare(&scene.target(&scheduler.connection, "t", workflow, &json!("all"), &[&table])).await;
     table.append().await;
-    let trigger = until("a trigger", Duration::from_secs(30), async || {
-        scene.triggers("t").await.pop().ok_or("none")
-    })
-    .await;
+    let trigger =
+        until("a trigger", Duration::from_secs(30), async || scene.triggers("t").await.pop().ok_or("none")).await;
     let message = json!({
         "lakebell": "dispatch", "target": trigger["target"], "trigger": trigger["key"], "attempt": 0,
         "trace": trigger["trace"],
