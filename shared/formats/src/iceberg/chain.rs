@@ -132,11 +132,14 @@ fn table_of<'a>(link: &'a ChainLink, links: &'a [ChainLink]) -> Option<&'a str> 
     if let Some(uuid) = &link.table_uuid {
         return Some(uuid);
     }
-    let naming =
-        links.iter().filter(|other| other.log.contains(&link.name)).find_map(|other| other.table_uuid.as_deref());
+    let naming = links.iter().filter(|other| other.log.contains(&link.name));
+    let naming = naming.filter_map(|other| other.table_uuid.as_deref()).min();
     naming.or_else(|| {
         let mut uuids = links.iter().filter_map(|other| other.table_uuid.as_deref());
         let first = uuids.next()?;
         uuids.all(|uuid| uuid == first).then_some(first)
     })
 }
+
+#[cfg(test)]
+mod tests;

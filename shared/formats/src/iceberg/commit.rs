@@ -98,3 +98,6 @@ fn delta(snapshots: &[&Snapshot]) -> Option<i64> {
     let first = of(snapshots.next()?)?;
     snapshots.try_fold(first, |sum, snapshot| sum.checked_add(of(snapshot)?))
 }
+
+#[cfg(test)]
+mod tests;

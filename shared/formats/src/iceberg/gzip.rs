@@ -124,3 +124,6 @@ impl Scan {
         Ok(bytes.len())
     }
 }
+
+#[cfg(test)]
+mod tests;

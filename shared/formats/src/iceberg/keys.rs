@@ -173,3 +173,6 @@ fn is_uuid(text: &str) -> bool {
             },
         )
 }
+
+#[cfg(test)]
+mod tests;

@@ -176,18 +176,19 @@ impl Metadata {
     }
 
     fn descent(&self, line: &[&Snapshot], end: &End, known_id: i64, known_number: Option<i64>) -> Descent {
+        let in_file = self.snapshot(known_id);
         match end {
-            End::Reached => Descent::Descends,
-            End::Root => Descent::Diverged,
-            End::Dangling => {
-                // What expired before the oldest of the line had a lower number than it.
-                let in_file = self.snapshot(known_id).map(|known| known.sequence_number);
-                let known_number = known_number.or(in_file).filter(|number| *number > 0);
-                let oldest = line.last().map(|oldest| oldest.sequence_number).filter(|number| *number > 0);
-                let cannot_be_before = known_number.zip(oldest).is_some_and(|(known, oldest)| known >= oldest);
-                if cannot_be_before { Descent::Diverged } else { Descent::Unknown }
-            }
+            End::Reached => return Descent::Descends,
+            End::Root if in_file.is_some() => return Descent::Diverged,
+            // pyiceberg takes away the parent's id of a snapshot whose parent it expires, so that a
+            // root may be none.
+            End::Root | End::Dangling => {}
         }
+        // What expired before the oldest of the line had a lower number than it.
+        let known_number = known_number.or(in_file.map(|known| known.sequence_number)).filter(|number| *number > 0);
+        let oldest = line.last().map(|oldest| oldest.sequence_number).filter(|number| *number > 0);
+        let cannot_be_before = known_number.zip(oldest).is_some_and(|(known, oldest)| known >= oldest);
+        if cannot_be_before { Descent::Diverged } else { Descent::Unknown }
     }
 
     fn keep_only_new(&self, line: &mut Vec<&Snapshot>, known_id: i64) {
@@ -218,3 +219,6 @@ impl Metadata {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

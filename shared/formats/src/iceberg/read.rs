@@ -116,3 +116,6 @@ fn format_error(draft: &Draft<'_>, error: &serde_json::Error) -> FormatError {
     };
     FormatError::new(kind, shorten(&problem, MAX_PROBLEM_CHARS))
 }
+
+#[cfg(test)]
+mod tests;

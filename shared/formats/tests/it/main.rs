@@ -8,6 +8,8 @@ mod delta;
 mod delta_properties;
 mod hudi;
 mod hudi_properties;
+mod iceberg;
+mod iceberg_properties;
 mod own_fixtures;
 mod properties;
 mod shared_tables;

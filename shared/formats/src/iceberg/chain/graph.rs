@@ -22,10 +22,12 @@ pub(super) struct Graph<'a> {
 
 impl<'a> Graph<'a> {
     pub(super) fn new(links: &[&'a ChainLink]) -> Self {
+        let mut links = links.to_vec();
+        links.sort_unstable_by_key(|link| &link.name);
         let there: HashMap<_, _> = links.iter().map(|link| (link.name.as_str(), *link)).collect();
         let mut parents = HashMap::new();
         // What a file says of itself comes before what others say of it.
-        for link in links {
+        for link in &links {
             if let Some(parent) = link.log.last().filter(|parent| **parent != link.name) {
                 parents.insert(link.name.as_str(), parent.as_str());
             }
@@ -34,7 +36,7 @@ impl<'a> Graph<'a> {
             parents.entry(pair[1].as_str()).or_insert(pair[0].as_str());
         }
         let mut graph = Self { there, parents, children: HashMap::new() };
-        graph.adopt(links);
+        graph.adopt(&links);
         graph.break_circles();
         for (child, parent) in &graph.parents {
             graph.children.entry(parent).or_default().push(child);
