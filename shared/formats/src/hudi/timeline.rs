@@ -1,10 +1,11 @@
 //! The timeline: what completed, in which order, what is under way, and what proves a rewrite.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::commit::CommitId;
 use super::instant::Instant;
-use super::keys::{Action, ArchiveFile, HudiObjectKind, InstantFile, State, classify};
+use super::keys::{Action, ArchiveFile, HudiObjectKind, InstantFile, Layout, State, classify};
 
 /// Where a completed instant is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -162,9 +163,9 @@ impl Timeline {
 }
 
 /// Of two files of one instant the one with a completion time counts, and of two completion times,
-/// which an upgrade that was run twice can leave, the earlier.
-fn preference(file: &InstantFile) -> (bool, Option<Instant>) {
-    (file.completion.is_none(), file.completion)
+/// which an upgrade that was run twice can leave, the earlier; else the one in layout 2.
+const fn preference(file: &InstantFile) -> (bool, Option<Instant>, Reverse<Layout>) {
+    (file.completion.is_none(), file.completion, Reverse(file.layout))
 }
 
 #[cfg(test)]

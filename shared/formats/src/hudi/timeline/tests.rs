@@ -44,6 +44,15 @@ fn an_instant_in_both_layouts_counts_once() {
 }
 
 #[test]
+fn without_completion_times_the_file_in_layout_2_counts() {
+    let keys = [format!(".hoodie/{T1}.commit"), format!(".hoodie/timeline/{T1}.commit")];
+    for keys in [keys.iter().rev().collect::<Vec<_>>(), keys.iter().collect()] {
+        let timeline = Timeline::from_keys(keys.into_iter().map(String::as_str));
+        assert_eq!(shown(timeline.completed()), [format!(".hoodie/timeline/{T1}.commit")]);
+    }
+}
+
+#[test]
 fn what_completed_under_another_name_is_not_pending() {
     let keys = [
         format!(".hoodie/{T1}.compaction.requested"),
