@@ -164,9 +164,10 @@ fn body(by: &By) -> Map<String, Value> {
 
 /// A trigger after a verb, and where its target stands.
 fn operated(answer: &Value) -> String {
-    let status = painted_word(&at(answer, "/triggerStatus"));
-    let step = at(answer, "/status/step");
-    let mut text = format!("trigger {} of {}: {status}, {step}\n", at(answer, "/key"), at(answer, "/target"));
+    let (status, step) = (at(answer, "/triggerStatus"), at(answer, "/status/step"));
+    let step = if step.eq_ignore_ascii_case(&status) { String::new() } else { format!(", {step}") };
+    let status = painted_word(&status);
+    let mut text = format!("trigger {} of {}: {status}{step}\n", at(answer, "/key"), at(answer, "/target"));
     text.push_str(&claimed(answer));
     if at(answer, "/claimed").is_empty() {
         let verdict = painted_word(&at(answer, "/evaluation/verdict"));

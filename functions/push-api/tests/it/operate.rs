@@ -202,7 +202,7 @@ async fn each_decision_leads_to_its_own_status() {
         assert_eq!(decided.0, 200, "{decision}");
         assert_eq!((&decided.1["triggerStatus"], &decided.1["status"]["step"]), (&json!(status), &json!(step)));
         let detail = decided.1["log"].as_array().unwrap().last().unwrap()["detail"].as_str().unwrap().to_owned();
-        assert!(detail.ends_with(" by api"), "{detail}");
+        assert_eq!(detail, format!("{decision}, by api"));
     }
 }
 

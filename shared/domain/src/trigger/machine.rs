@@ -138,6 +138,17 @@ pub enum Decision {
     Failed,
 }
 
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started(Some(instance)) => write!(f, "started as instance {instance}"),
+            Self::Started(None) => f.write_str("started"),
+            Self::Absent => f.write_str("absent"),
+            Self::Failed => f.write_str("failed"),
+        }
+    }
+}
+
 /// A move along the state machine, with what it brings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arrow {
@@ -394,7 +405,7 @@ impl Trigger {
                 }
             }
             (Status::Unknown { held: true, .. }, Arrow::Decide { decision, by }) => {
-                detail = Some(format!("{decision:?} by {by}"));
+                detail = Some(format!("{decision}, by {by}"));
                 match decision {
                     Decision::Started(instance) => {
                         self.instance = *instance;
