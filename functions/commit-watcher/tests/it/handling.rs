@@ -116,7 +116,7 @@ async fn an_event_without_a_queue_fails_as_a_whole_where_a_later_try_may_help() 
     for name in ["s3-direct.json", "sns-s3.json"] {
         function.world.tap.fault(Op::Read, 1, Fault::Before(ErrorKind::Unavailable));
         let failure = function.handle(event(name)).await.unwrap_err();
-        assert_eq!(failure.to_string(), "1 hints have to come again; the log says why");
+        assert_eq!(failure.to_string(), "1 messages have to come again; the log says why");
     }
     assert!(function.handle(event("s3-direct.json")).await.unwrap().is_empty());
     assert!(function.handle(Value::from("no JSON object")).await.unwrap().is_empty());
