@@ -157,7 +157,7 @@ async fn wrong_targets() {
     let scene = scene!("bad-targets");
     let table = scene.table("t");
     scene.register(&[&table]).await;
-    let right = scene.target("default", "t", 1, &json!("all"), &[&table]);
+    let right = Scene::target("default", "t", 1, &json!("all"), &[&table]);
     let with = |pointer: &str, value: Value| {
         let mut target = right.clone();
         let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -287,7 +287,7 @@ async fn lists_are_read_page_by_page() {
     scene.register(&tables.iter().collect::<Vec<_>>()).await;
     for (at, table) in tables.iter().enumerate() {
         let code = 1 + i64::try_from(at).unwrap();
-        scene.declare(&scene.target("default", &format!("w{at}"), code, &json!("all"), &[table])).await;
+        scene.declare(&Scene::target("default", &format!("w{at}"), code, &json!("all"), &[table])).await;
     }
     for (list, name) in [("/assets", "key"), ("/asset-dependencies", "name")] {
         let (mut seen, mut after) = (Vec::new(), String::new());

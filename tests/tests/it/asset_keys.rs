@@ -10,7 +10,7 @@ use crate::support::{Scene, Table, in_path};
 /// Register, read, push, list, look, and delete; each call names the asset by its key in the path.
 async fn round_trip(scene: &Scene, number: usize, table: &str, branch: Option<&str>) {
     let asset = AssetKey::new(Format::Paimon, None, &scene.name, table, branch).unwrap().to_string();
-    let mut written = awkward_table(scene, number, table, &asset).await;
+    let mut written = awkward_table(scene, number, table, &asset);
     if branch.is_none() {
         written.append().await;
     }
@@ -40,7 +40,7 @@ async fn round_trip(scene: &Scene, number: usize, table: &str, branch: Option<&s
 }
 
 /// A table that lives where its name says, if an S3 key can hold that.
-async fn awkward_table(scene: &Scene, number: usize, table: &str, asset: &str) -> Table {
+fn awkward_table(scene: &Scene, number: usize, table: &str, asset: &str) -> Table {
     let mut written = scene.table(&format!("t{number}"));
     let named = format!("e2e/{}.db/{number}/{table}", scene.name);
     if Location::new(&written.bucket, &named).is_ok_and(|location| location.prefix() == named) {

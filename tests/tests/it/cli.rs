@@ -1,5 +1,6 @@
 //! The command line against the deployment.
 
+use std::fmt::Write as _;
 use std::fs;
 
 use lakebell_scheduler_standin::Profile;
@@ -18,14 +19,14 @@ fn declaration(scene: &Scene, scheduler: &Scheduler, tables: &[&Table], targets:
         scene.local.connection_secret
     );
     for table in tables {
-        text += &format!("  - key: {}\n    location: {}\n", table.asset, table.location());
+        let _ = write!(text, "  - key: {}\n    location: {}\n", table.asset, table.location());
     }
     text += "targets:\n";
     for (name, code) in targets {
-        text += &format!("  - name: {name}\n    connection: {}\n", scheduler.connection);
-        text += &format!("    workflowDefinitionCode: {code}\n    groups:\n      - dependencies:\n");
+        let _ = write!(text, "  - name: {name}\n    connection: {}\n", scheduler.connection);
+        let _ = write!(text, "    workflowDefinitionCode: {code}\n    groups:\n      - dependencies:\n");
         for table in tables {
-            text += &format!("          - asset: {}\n", table.asset);
+            let _ = writeln!(text, "          - asset: {}", table.asset);
         }
     }
     text

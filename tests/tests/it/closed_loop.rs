@@ -55,7 +55,7 @@ async fn real_commits_of_both_tables_start_the_workflow_once_with_what_it_may_re
         writer.create(&scene.name, table).await;
     }
     scene.register(&[&orders, &payments]).await;
-    let target = scene.target(&connection, "dwd", scene.project + WORKFLOW, &json!("all"), &[&orders, &payments]);
+    let target = Scene::target(&connection, "dwd", scene.project + WORKFLOW, &json!("all"), &[&orders, &payments]);
     let declared = scene.declare(&target).await;
     assert_eq!(declared["rule"], "fires when BOTH orders AND payments have advanced since the last trigger");
     assert_eq!(declared["evaluation"]["verdict"], "WAITING");

@@ -37,7 +37,7 @@ impl Field {
     /// that gave up on a busy asset comes again by its queue only later.
     async fn comes_to_rest(&self) {
         self.scene.hints_are_handled().await;
-        until("every trigger to end", Duration::from_secs(60), async || {
+        until("every trigger to end", Duration::from_mins(1), async || {
             let mut open = Vec::new();
             for status in ["TRIGGERING", "UNKNOWN"] {
                 let page = self.scene.get(&format!("/asset-trigger-history?status={status}&limit=200")).await.ok();
@@ -208,7 +208,7 @@ async fn forty_registrations_and_declarations_of_the_same_are_one() {
     let mut table = scene.table("t");
     table.append().await;
     let spec = json!({"key": table.asset, "location": table.location()});
-    let target = scene.target(&scheduler.connection, "t", 77, &json!("all"), &[&table]);
+    let target = Scene::target(&scheduler.connection, "t", 77, &json!("all"), &[&table]);
     let statuses = |answers: &[u16], wanted: u16| answers.iter().filter(|status| **status == wanted).count();
     for (path, body) in [("/assets", &spec), ("/asset-dependencies", &target)] {
         let mut answers = Vec::new();

@@ -4,7 +4,7 @@ use lakebell_scheduler_standin::{Delay, Profile};
 use serde_json::{Value, json};
 
 use crate::scene;
-use crate::support::{PATIENCE, until};
+use crate::support::{PATIENCE, Scene, until};
 
 #[tokio::test]
 async fn what_a_failed_trigger_named_is_taken_by_the_next_one() {
@@ -13,7 +13,7 @@ async fn what_a_failed_trigger_named_is_taken_by_the_next_one() {
     let mut table = scene.table("t");
     scene.register(&[&table]).await;
     let (workflow, other) = (4_242, scene.project);
-    scene.declare(&scene.target(&scheduler.connection, "t", workflow, &json!("all"), &[&table])).await;
+    scene.declare(&Scene::target(&scheduler.connection, "t", workflow, &json!("all"), &[&table])).await;
     table.append().await;
     table.append().await;
     let failed = scene.ended("t").await;
@@ -22,7 +22,7 @@ async fn what_a_failed_trigger_named_is_taken_by_the_next_one() {
 
     // The target is mended, and starts from where the failed trigger began.
     let found = scheduler.define(other, "t");
-    let mut mended = scene.target(&scheduler.connection, "t", found, &json!("all"), &[&table]);
+    let mut mended = Scene::target(&scheduler.connection, "t", found, &json!("all"), &[&table]);
     mended["workflowDefinitionCode"] = json!(found);
     scene.declare(&mended).await;
     table.append().await;
@@ -86,7 +86,7 @@ async fn commits_of_a_burst_coalesce_and_their_ranges_tile() {
     let mut table = scene.table("t");
     scene.register(&[&table]).await;
     let workflow = scheduler.define(scene.project, "t");
-    scene.declare(&scene.target(&scheduler.connection, "t", workflow, &json!("all"), &[&table])).await;
+    scene.declare(&Scene::target(&scheduler.connection, "t", workflow, &json!("all"), &[&table])).await;
     for _ in 0..20 {
         table.append().await;
     }

@@ -22,7 +22,7 @@ impl Stage {
         let table = scene.table(TARGET);
         scene.register(&[&table]).await;
         let workflow = scheduler.define(scene.project, TARGET);
-        scene.declare(&scene.target(&scheduler.connection, TARGET, workflow, &json!("all"), &[&table])).await;
+        scene.declare(&Scene::target(&scheduler.connection, TARGET, workflow, &json!("all"), &[&table])).await;
         Self { scene, scheduler, table, workflow }
     }
 
@@ -214,7 +214,7 @@ async fn every_release_that_loses_an_answer_is_asked_in_its_own_spelling() {
         let name = format!("on-{}", profile.name());
         let workflow = scheduler.define(project, &name);
         scheduler.fault(Fault::of(FaultKind::DropAfterAccept));
-        scene.declare(&scene.target(&scheduler.connection, &name, workflow, &json!("all"), &[&table])).await;
+        scene.declare(&Scene::target(&scheduler.connection, &name, workflow, &json!("all"), &[&table])).await;
         schedulers.push((scheduler, name, workflow));
     }
     table.append().await;

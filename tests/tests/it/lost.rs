@@ -15,7 +15,7 @@ async fn quiet_pair(scene: &Scene, scheduler: &Scheduler) -> (Table, Table) {
     }
     scene.register(&[&a, &b]).await;
     let workflow = scheduler.define(scene.project, "both");
-    scene.declare(&scene.target(&scheduler.connection, "both", workflow, &json!("all"), &[&a, &b])).await;
+    scene.declare(&Scene::target(&scheduler.connection, "both", workflow, &json!("all"), &[&a, &b])).await;
     (a, b)
 }
 

@@ -16,7 +16,7 @@ async fn quiet_target(scene: &Scene, scheduler: &Scheduler, bucket: &str, name: 
     bucket.clone_into(&mut table.bucket);
     scene.register(&[&table]).await;
     let workflow = scheduler.define(scene.project, name);
-    let target = scene.target(&scheduler.connection, name, workflow, &json!("all"), &[&table]);
+    let target = Scene::target(&scheduler.connection, name, workflow, &json!("all"), &[&table]);
     scene.declare(&target).await;
     (table, workflow)
 }
@@ -64,7 +64,7 @@ async fn a_dispatch_message_that_comes_five_times_starts_once() {
     let mut table = scene.table("t");
     scene.register(&[&table]).await;
     let workflow = scheduler.define(scene.project, "t");
-    scene.declare(&scene.target(&scheduler.connection, "t", workflow, &json!("all"), &[&table])).await;
+    scene.declare(&Scene::target(&scheduler.connection, "t", workflow, &json!("all"), &[&table])).await;
     table.append().await;
     let trigger =
         until("a trigger", Duration::from_secs(30), async || scene.triggers("t").await.pop().ok_or("none")).await;

@@ -170,7 +170,7 @@ impl Scene {
     }
 
     /// A target that starts a workflow of the project when tables have advanced.
-    pub(crate) fn target(&self, connection: &str, name: &str, code: i64, advance: &Value, tables: &[&Table]) -> Value {
+    pub(crate) fn target(connection: &str, name: &str, code: i64, advance: &Value, tables: &[&Table]) -> Value {
         let dependencies: Vec<Value> = tables.iter().map(|table| json!({"asset": table.asset})).collect();
         json!({
             "name": name, "connection": connection, "workflowDefinitionCode": code,
