@@ -379,7 +379,8 @@ impl Dispatcher {
     ) -> Result<Dispatched, EngineError> {
         let members = definition.target.assets().into_keys().collect();
         let subject = Subject { target: trigger.target.clone(), members: Some(members) };
-        let evaluated = evaluate::evaluate_after_end(&self.ports, subject, trace).await?.map(Box::new);
+        let known = std::collections::BTreeMap::new();
+        let evaluated = evaluate::evaluate_all(&self.ports, &[subject], &known, trace).await?.pop().map(Box::new);
         Ok(Dispatched::Done { trigger: Box::new(trigger), evaluated })
     }
 }

@@ -47,10 +47,11 @@ pub struct Evaluated {
 /// When an evaluation that meets a queued trigger sends it once more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
-    /// Each time: the evaluation may be the retry of a run that died between its claim and the send.
-    Always,
-    /// Once nobody has leased it for [`RESEND_AFTER`]. For evaluations that a message of the
-    /// dispatcher leads to: were each to send a message, those of a busy target would breed.
+    /// At once: somebody asked for it.
+    AtOnce,
+    /// Once nobody has leased it for [`RESEND_AFTER`], because a run died between its claim and the
+    /// send. Not before: each message for the dispatcher leads to another evaluation, and those of a
+    /// busy target would breed and keep everybody else's waiting.
     WhenDue,
 }
 
@@ -91,17 +92,7 @@ pub async fn evaluate_all(
     known: &BTreeMap<AssetId, Stored<AssetHead>>,
     trace: &TraceId,
 ) -> Result<Vec<Evaluated>, EngineError> {
-    evaluate_and_send(ports, subjects, known, trace, Again::Always).await
-}
-
-/// Evaluates a target whose trigger has ended.
-pub(crate) async fn evaluate_after_end(
-    ports: &Ports,
-    subject: Subject,
-    trace: &TraceId,
-) -> Result<Option<Evaluated>, EngineError> {
-    let known = BTreeMap::new();
-    Ok(evaluate_and_send(ports, &[subject], &known, trace, Again::WhenDue).await?.pop())
+    evaluate_and_send(ports, subjects, known, trace, Again::WhenDue).await
 }
 
 async fn evaluate_and_send(
@@ -125,10 +116,10 @@ async fn evaluate_and_send(
     failure.map_or(Ok(evaluated), Err)
 }
 
-/// Evaluates one target from a fresh read.
+/// Evaluates one target from a fresh read, because somebody changed it. A queued trigger is sent.
 pub async fn evaluate_one(ports: &Ports, target: &TargetId, trace: &TraceId) -> Result<Option<Evaluated>, EngineError> {
     let subject = Subject { target: target.clone(), members: None };
-    Ok(evaluate_all(ports, &[subject], &BTreeMap::new(), trace).await?.pop())
+    Ok(evaluate_and_send(ports, &[subject], &BTreeMap::new(), trace, Again::AtOnce).await?.pop())
 }
 
 /// The verdict on targets with its explanation; nothing is claimed.
@@ -267,7 +258,7 @@ async fn reload(ports: &Ports, target: &TargetId) -> Result<Option<Loaded>, Engi
 /// A lost answer to the claim must not leave a trigger unsent.
 async fn send_again(ports: &Ports, loaded: &Loaded, trace: &TraceId, again: Again) -> Result<(), EngineError> {
     let now = ports.clock.now();
-    let is_wanted = |open: &Trigger| again == Again::Always || open.due_at.is_none_or(|due_at| due_at <= now);
+    let is_wanted = |open: &Trigger| again == Again::AtOnce || open.due_at.is_none_or(|due_at| due_at <= now);
     match loaded.open() {
         Some(open) if *open.value.status() == Status::Queued && is_wanted(&open.value) => {
             send(ports, &open.value, trace).await

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use lakebell_domain::reason::{ReasonCode, Verdict};
 use lakebell_domain::trigger::{Status, StatusWord};
 use lakebell_engine::{ErrorKind, assets, evaluate, targets};
@@ -229,6 +231,8 @@ async fn a_lost_answer_to_the_claim_leaves_nothing_unsent() {
     d.world.tap.fault(Op::Write, 2, Fault::LostAnswer);
     assert!(d.try_notify("a", 1).await.unwrap_err().retryable());
     assert!(d.world.queue.is_empty());
+    // The notification comes again after its time of invisibility, which is minutes.
+    d.world.clock.advance(Duration::from_mins(6));
     d.notify("a", 1).await;
     d.run_dispatcher().await;
     d.assert_started("t", 1);

@@ -219,6 +219,7 @@ async fn messages_of_a_busy_target_do_not_breed() {
     // Each of these meets a queued trigger that was sent a moment ago.
     for _ in 0..10 {
         d.carry(&message).await.unwrap();
+        d.notify("a", 2).await;
     }
     assert_eq!(d.world.queue.drain(), []);
     d.world.clock.advance(Duration::from_mins(1));
