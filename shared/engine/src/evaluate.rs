@@ -217,12 +217,7 @@ impl Loaded {
 }
 
 /// Evaluates, and claims until it is claimed, not ready, or lost too often.
-async fn settle(
-    ports: &Ports,
-    mut loaded: Loaded,
-    trace: &TraceId,
-    again: Again,
-) -> Result<Evaluated, EngineError> {
+async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again) -> Result<Evaluated, EngineError> {
     for _ in 0..MAX_LOST_RACES {
         let target = loaded.definition.value.target.id.clone();
         if loaded.cursor.value.open.is_some() && loaded.open().is_none() {
