@@ -251,7 +251,7 @@ pub(crate) enum TableCommand {
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
     /// The table's format
-    #[arg(long, value_enum, default_value_t = TableFormat::Paimon)]
+    #[arg(long, value_enum, default_value_t = TableFormat::Auto)]
     pub(crate) format: TableFormat,
     /// The table's root: a folder, or an URL as in s3://lake/warehouse/ods_db.db/orders
     pub(crate) path: String,
@@ -260,6 +260,14 @@ pub(crate) struct InspectArgs {
 /// Formats that can be inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableFormat {
+    /// Whichever it is, told by its folders
+    Auto,
     /// Apache Paimon
     Paimon,
+    /// Apache Iceberg, without asking a catalog
+    Iceberg,
+    /// Apache Hudi
+    Hudi,
+    /// Delta Lake
+    Delta,
 }

@@ -5,13 +5,13 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use lakebell_formats::inspect::Damaged;
-use lakebell_formats::paimon::wants;
 
-use super::{BRANCHES, Files, READ_AT_MOST, branch_of, folders_of};
+use super::kind::Kind;
+use super::{BRANCHES, Files, branch_of};
 use crate::error::CliError;
 
 /// Reads the wanted files of a folder.
-pub(super) fn read(root: &Path) -> Result<Files, CliError> {
+pub(super) fn read(kind: &Kind, root: &Path) -> Result<Files, CliError> {
     let cannot = |error: &io::Error| {
         CliError::failed(
             format!("{} cannot be read: {error}", root.display()),
@@ -20,16 +20,23 @@ pub(super) fn read(root: &Path) -> Result<Files, CliError> {
     };
     fs::read_dir(root).map_err(|error| cannot(&error))?;
     let mut files = Files::default();
-    let branches = names(&root.join(BRANCHES)).map_err(|error| cannot(&error))?;
+    let mut branches = Vec::new();
+    if kind.has_branches {
+        branches = names(&root.join(BRANCHES)).map_err(|error| cannot(&error))?;
+    }
     let lines = std::iter::once(None).chain(branches.iter().filter_map(|name| branch_of(name)).map(Some));
-    for folder in lines.flat_map(folders_of) {
+    for folder in lines.flat_map(|branch| kind.folders_of(branch)) {
         for name in names(&root.join(&folder)).map_err(|error| cannot(&error))? {
             let key = format!("{folder}{name}");
             let path = root.join(&key);
-            if !wants(&key) || path.is_dir() {
+            if !(kind.wants)(&key) || path.is_dir() {
                 continue;
             }
-            match contents(&path) {
+            if !(kind.reads)(&key) {
+                files.contents.insert(key, Vec::new());
+                continue;
+            }
+            match contents(&path, kind.largest) {
                 Ok(bytes) => {
                     files.contents.insert(key, bytes);
                 }
@@ -60,8 +67,9 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-fn contents(path: &Path) -> io::Result<Vec<u8>> {
+/// One byte more than is parsed, so that a file that is too large is known to be.
+fn contents(path: &Path, largest: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(READ_AT_MOST as u64).read_to_end(&mut bytes)?;
+    File::open(path)?.take(largest as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -8,11 +8,11 @@ use aws_sdk_s3::config::Credentials;
 use aws_sdk_s3::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use lakebell_domain::asset::Location;
 use lakebell_formats::inspect::Damaged;
-use lakebell_formats::paimon::wants;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::{BRANCHES, Files, READ_AT_MOST, branch_of, folders_of};
+use super::kind::Kind;
+use super::{BRANCHES, Files, branch_of};
 use crate::error::CliError;
 use crate::settings::{self, Local};
 
@@ -29,26 +29,32 @@ enum Object {
 }
 
 /// Reads the wanted files of a location.
-pub(super) async fn read(location: &Location) -> Result<Files, CliError> {
+pub(super) async fn read(kind: &Kind, location: &Location) -> Result<Files, CliError> {
     let client = client(location).await?;
     let mut keys = Vec::new();
     let root = location.object_key("");
-    let branches = list(&client, location, &location.object_key(BRANCHES), true).await?;
+    let mut branches = Vec::new();
+    if kind.has_branches {
+        branches = list(&client, location, &location.object_key(BRANCHES), true).await?;
+    }
     let branches: Vec<&str> = branches
         .iter()
         .filter_map(|prefix| prefix.strip_prefix(&root)?.strip_prefix(BRANCHES)?.strip_suffix('/'))
         .filter_map(branch_of)
         .collect();
     let lines = std::iter::once(None).chain(branches.iter().copied().map(Some));
-    for folder in lines.flat_map(folders_of) {
+    for folder in lines.flat_map(|branch| kind.folders_of(branch)) {
         for key in list(&client, location, &location.object_key(&folder), false).await? {
-            keys.extend(key.strip_prefix(&root).filter(|relative| wants(relative)).map(str::to_owned));
+            keys.extend(key.strip_prefix(&root).filter(|relative| (kind.wants)(relative)).map(str::to_owned));
         }
     }
-    fetch(&client, location, keys).await
+    let (read, named): (Vec<String>, Vec<String>) = keys.into_iter().partition(|key| (kind.reads)(key));
+    let mut files = fetch(&client, location, read, kind.largest).await?;
+    files.contents.extend(named.into_iter().map(|key| (key, Vec::new())));
+    Ok(files)
 }
 
-async fn fetch(client: &Client, location: &Location, keys: Vec<String>) -> Result<Files, CliError> {
+async fn fetch(client: &Client, location: &Location, keys: Vec<String>, largest: usize) -> Result<Files, CliError> {
     let slots = Arc::new(Semaphore::new(PARALLEL));
     let mut reads = JoinSet::new();
     for relative in keys {
@@ -56,7 +62,7 @@ async fn fetch(client: &Client, location: &Location, keys: Vec<String>) -> Resul
         let (bucket, key) = (location.bucket().to_owned(), location.object_key(&relative));
         reads.spawn(async move {
             let _slot = slots.acquire().await;
-            (relative, get(&client, &bucket, &key).await)
+            (relative, get(&client, &bucket, &key, largest).await)
         });
     }
     let mut files = Files::default();
@@ -74,8 +80,9 @@ async fn fetch(client: &Client, location: &Location, keys: Vec<String>) -> Resul
     Ok(files)
 }
 
-async fn get(client: &Client, bucket: &str, key: &str) -> Object {
-    let range = format!("bytes=0-{}", READ_AT_MOST - 1);
+/// One byte more than is parsed, so that a file that is too large is known to be.
+async fn get(client: &Client, bucket: &str, key: &str, largest: usize) -> Object {
+    let range = format!("bytes=0-{largest}");
     match client.get_object().bucket(bucket).key(key).range(range).send().await {
         Ok(object) => match object.body.collect().await {
             Ok(body) => Object::Contents(body.to_vec()),
@@ -90,10 +97,9 @@ async fn get(client: &Client, bucket: &str, key: &str) -> Object {
     }
 }
 
-/// The keys below a prefix, or only the folders there.
+/// The keys directly below a prefix, or the folders there.
 async fn list(client: &Client, location: &Location, prefix: &str, only_folders: bool) -> Result<Vec<String>, CliError> {
-    let request = client.list_objects_v2().bucket(location.bucket()).prefix(prefix);
-    let request = if only_folders { request.delimiter("/") } else { request };
+    let request = client.list_objects_v2().bucket(location.bucket()).prefix(prefix).delimiter("/");
     let mut pages = request.into_paginator().send();
     let mut found = Vec::new();
     while let Some(page) = pages.next().await {

@@ -10,24 +10,32 @@ use serde_json::Value;
 use crate::support::{lakebell_in, root, scratch};
 
 fn inspect(path: &Path) -> crate::support::Run {
-    lakebell_in(root(), &["table", "inspect", "--format", "paimon", "--json", path.to_str().unwrap()], &[])
+    inspect_as("paimon", path)
 }
+
+fn inspect_as(format: &str, path: &Path) -> crate::support::Run {
+    lakebell_in(root(), &["table", "inspect", "--format", format, "--json", path.to_str().unwrap()], &[])
+}
+
+const FORMATS: [&str; 4] = ["paimon", "iceberg", "hudi", "delta"];
 
 fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
 /// Compares the output for every case in a folder with its `expected.json`.
-fn check_cases(cases: &Path) -> usize {
+fn check_cases(cases: &Path, format: &str) -> usize {
     let mut count = 0;
-    for entry in fs::read_dir(cases).unwrap() {
+    for entry in fs::read_dir(cases.join(format)).unwrap() {
         let case = entry.unwrap().path();
         if !case.join("expected.json").is_file() {
             continue;
         }
         let name = case.file_name().unwrap().to_str().unwrap();
-        let seen = inspect(&case.join("table")).succeeded().json();
+        let seen = inspect_as(format, &case.join("table")).succeeded().json();
         check(name, &seen, &json(&case.join("expected.json")));
+        let told = inspect_as("auto", &case.join("table")).succeeded().json();
+        assert_eq!(told, seen, "{name}: the format is told by the folders");
         count += 1;
     }
     count
@@ -70,7 +78,9 @@ fn shared_tables() -> Option<PathBuf> {
 
 #[test]
 fn own_tables_are_as_expected() {
-    assert!(check_cases(&root().join("fixtures/paimon")) >= 15);
+    for format in FORMATS {
+        assert!(check_cases(&root().join("fixtures"), format) >= 15, "{format}");
+    }
 }
 
 #[test]
@@ -80,7 +90,9 @@ fn shared_tables_are_as_expected() {
         let _ = writeln!(std::io::stderr(), "skipped: ../shared/tables is not here");
         return;
     };
-    assert!(check_cases(&tables.join("paimon")) > 0);
+    for format in FORMATS {
+        assert!(check_cases(&tables, format) > 0, "{format}");
+    }
 }
 
 #[test]
@@ -98,6 +110,8 @@ fn what_is_no_table_is_said_to_be_none() {
     let run = inspect(&folder);
     assert_eq!((run.status, run.out.as_str()), (1, ""));
     assert!(run.err.contains("is no Paimon table"), "{}", run.err);
+    let run = inspect_as("auto", &folder);
+    assert!(run.err.contains("no metadata of Paimon, Iceberg, Hudi or Delta"), "{}", run.err);
     let run = lakebell_in(&folder, &["table", "inspect", "absent"], &[]);
     assert_eq!(run.status, 1);
     assert!(run.err.starts_with("error: absent cannot be read"), "{}", run.err);

@@ -157,5 +157,7 @@ fn a_bucket_or_a_table_that_is_not_there_is_said_to_be_none() {
     assert!(run.err.contains("s3://pond/wh/t cannot be listed: NoSuchBucket"), "{}", run.err);
     let run = lakebell_in(root(), &["table", "inspect", "s3://lake/wh"], &environment);
     assert_eq!(run.status, 1);
-    assert!(run.err.contains("s3://lake/wh is no Paimon table"), "{}", run.err);
+    assert!(run.err.contains("s3://lake/wh is no table"), "{}", run.err);
+    let run = lakebell_in(root(), &["table", "inspect", "--format", "delta", "s3://lake/wh"], &environment);
+    assert!(run.err.contains("s3://lake/wh is no Delta table"), "{}", run.err);
 }
