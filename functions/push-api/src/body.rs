@@ -11,7 +11,7 @@ pub(crate) const MAX_DEPTH: usize = 32;
 /// Longest string, in bytes as written; names of members are strings.
 pub(crate) const MAX_STRING_BYTES: usize = 8 * 1024;
 
-/// Keys of POLICIES.md that a later version has, and this one does not.
+/// Keys of conditions and policies that a later version has, and this one does not.
 const LATER: [&str; 49] = [
     "minNewSnapshots",
     "ignoreEmpty",

@@ -75,7 +75,7 @@ pub(crate) fn steps() -> Vec<(&'static str, Trigger)> {
     ]
 }
 
-/// PROTOCOL section 5 and the send of section 5's resending. What is not here does not exist.
+/// The arrows of the protocol (ARCHITECTURE.md), and the send. What is not here does not exist.
 const TABLE: &[(&str, &str, &str)] = &[
     ("queued", "lease", "leased"),
     ("queued", "skip", "skipped"),
@@ -152,7 +152,7 @@ fn from_every_step_along_every_arrow() {
     assert_eq!(seen.len(), TABLE.len(), "the table names a step or an arrow that is not tried");
 }
 
-/// The same, by the steps that PROTOCOL section 5 draws, with held drawn on its own.
+/// The same by steps, with held drawn on its own.
 #[test]
 fn the_machine_is_the_one_of_the_protocol() {
     let drawn: BTreeSet<(&str, &str)> = [

@@ -235,7 +235,7 @@ proptest! {
     }
 }
 
-/// DESIGN section 3, word by word.
+/// The rules of docs/concepts.md, one by one.
 fn verdict_by_hand(said: &[Verdict], ordinal: u64, required: &[String]) -> QualityVerdict {
     let print = Fingerprint(format!("fp-{ordinal}"));
     let about = said.iter().filter(|verdict| {
