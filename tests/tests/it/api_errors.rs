@@ -90,7 +90,10 @@ async fn what_is_not_there() {
     }
     let answer = scene.get("/asset-trigger-history/00112233445566778899aabbccddeeff").await;
     assert_eq!((answer.status, &answer.body["code"]), (404, &json!("NOT_FOUND")), "{}", answer.body);
-    let unknown = json!({"workflowDefinitionCode": 1, "groups": [{"dependencies": [{"asset": "paimon://no/body"}]}]});
+    let unknown = json!({
+        "workflowDefinitionCode": 1, "connection": scene.connection().await,
+        "groups": [{"dependencies": [{"asset": "paimon://no/body"}]}],
+    });
     let answer = scene.post("/asset-dependencies", &unknown).await;
     let field = Some("groups[0].dependencies[0].asset");
     assert_problem(&answer, 404, "NOT_FOUND", field, "unknown asset");
@@ -157,7 +160,7 @@ async fn wrong_targets() {
     let scene = scene!("bad-targets");
     let table = scene.table("t");
     scene.register(&[&table]).await;
-    let right = Scene::target("default", "t", 1, &json!("all"), &[&table]);
+    let right = Scene::target(&scene.connection().await, "t", 1, &json!("all"), &[&table]);
     let with = |pointer: &str, value: Value| {
         let mut target = right.clone();
         let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -180,6 +183,7 @@ async fn wrong_targets() {
         (with("/workflowDefinitionCode", json!("1")), "workflowDefinitionCode"),
         (with("/workflowDefinitionName", json!("both")), "workflowDefinitionName"),
         (with("/coalesce", json!("each")), "coalesce"),
+        (with("/connection", json!("nobodys")), "connection"),
         (with("/colour", json!("red")), "colour"),
         (with("/groups/0/dependencies/0/asset", json!("t")), &format!("{place}.asset")),
         (with("/groups/0/dependencies/0/alias", json!("a-b")), &format!("{place}.alias")),
@@ -285,9 +289,10 @@ async fn lists_are_read_page_by_page() {
     let scene = scene!("pages");
     let tables: Vec<_> = (0..7).map(|at| scene.table(&format!("t{at}"))).collect();
     scene.register(&tables.iter().collect::<Vec<_>>()).await;
+    let connection = scene.connection().await;
     for (at, table) in tables.iter().enumerate() {
         let code = 1 + i64::try_from(at).unwrap();
-        scene.declare(&Scene::target("default", &format!("w{at}"), code, &json!("all"), &[table])).await;
+        scene.declare(&Scene::target(&connection, &format!("w{at}"), code, &json!("all"), &[table])).await;
     }
     for (list, name) in [("/assets", "key"), ("/asset-dependencies", "name")] {
         let (mut seen, mut after) = (Vec::new(), String::new());

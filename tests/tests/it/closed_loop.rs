@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::scene;
-use crate::support::{Cli, Scene, Table, Writer};
+use crate::support::{Cli, PATIENCE, Scene, Table, Writer, until};
 
 const WORKFLOW: i64 = 41;
 
@@ -19,11 +19,18 @@ async fn standin(scene: &Scene, route: &str, body: Option<Value>) -> Value {
     response.error_for_status().unwrap().json().await.unwrap()
 }
 
-/// Instances of the stand-in that carry a trigger's key.
-async fn instances(scene: &Scene, trigger: &Value) -> Vec<Value> {
-    let state = standin(scene, "state", None).await;
-    let all = state["instances"].as_object().unwrap().values();
-    all.filter(|instance| instance["params"]["lakebell_trigger_key"] == trigger["key"]).cloned().collect()
+/// The one instance of the stand-in that carries a trigger's key, once a master has begun it.
+async fn instance(scene: &Scene, trigger: &Value) -> Value {
+    let found = until("the instance of the trigger", PATIENCE, async || {
+        let state = standin(scene, "state", None).await;
+        let all = state["instances"].as_object().unwrap().values();
+        let own = all.filter(|instance| instance["params"]["lakebell_trigger_key"] == trigger["key"]);
+        let own: Vec<Value> = own.cloned().collect();
+        if own.is_empty() { Err("none") } else { Ok(own) }
+    })
+    .await;
+    assert_eq!(found.len(), 1, "{found:#?}");
+    found[0].clone()
 }
 
 fn millis(at: &Value) -> i64 {
@@ -72,9 +79,8 @@ async fn real_commits_of_both_tables_start_the_workflow_once_with_what_it_may_re
     let last = writer.append(&scene.name, "payments", 20).await;
     let trigger = scene.ended("dwd").await;
     assert_eq!(trigger["triggerStatus"], "SUCCESS", "{trigger}");
-    let started = instances(&scene, &trigger).await;
-    assert_eq!(started.len(), 1, "{started:?}");
-    assert_eq!(started[0]["id"], trigger["instance"]);
+    let started = instance(&scene, &trigger).await;
+    assert_eq!(started["id"], trigger["instance"]);
     let expected = json!({
         "lakebell_trigger_key": trigger["key"], "lakebell_trigger_source": "ASSET_EVENT", "lakebell_groups": "g",
         "lakebell_reason": "ready", "lakebell_backfill": "false",
@@ -83,7 +89,7 @@ async fn real_commits_of_both_tables_start_the_workflow_once_with_what_it_may_re
         "lakebell_payments_from": "", "lakebell_payments_to": "1", "lakebell_payments_ordinal": "1",
         "lakebell_payments_watermark": "", "lakebell_payments_tag": "", "lakebell_payments_partition": "",
     });
-    assert_eq!(started[0]["params"], expected);
+    assert_eq!(started["params"], expected);
 
     let committed = last["commitMs"].as_i64().unwrap();
     let seen = millis(&scene.events(&payments).await[0]["recordedAt"]);

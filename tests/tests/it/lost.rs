@@ -22,6 +22,7 @@ async fn quiet_pair(scene: &Scene, scheduler: &Scheduler) -> (Table, Table) {
 #[tokio::test]
 async fn observe_finds_what_nobody_told() {
     let scene = scene!("observe");
+    let _quiet = Scene::without_passes().await;
     let scheduler = scene.scheduler(Profile::V3_3).await;
     let (mut a, mut b) = quiet_pair(&scene, &scheduler).await;
     for _ in 0..3 {
@@ -45,20 +46,21 @@ async fn observe_finds_what_nobody_told() {
 #[tokio::test]
 async fn one_pass_of_the_compensator_makes_good_every_lost_notification() {
     let scene = scene!("pass");
+    let passes = Scene::with_passes().await;
     let scheduler = scene.scheduler(Profile::V3_3).await;
     let (mut a, mut b) = quiet_pair(&scene, &scheduler).await;
     for _ in 0..5 {
         a.append().await;
         b.append().await;
     }
-    scene.pass().await;
+    scene.pass(&passes).await;
     let trigger = scene.ended("both").await;
     let parameters = &trigger["parameters"];
     assert_eq!((&parameters["lakebell_a_to"], &parameters["lakebell_b_to"]), (&json!("5"), &json!("5")), "{trigger}");
     assert_eq!(scheduler.instances_of(&trigger).len(), 1);
 
     // A second pass finds nothing.
-    scene.pass().await;
+    scene.pass(&passes).await;
     scene.hints_are_handled().await;
     assert_eq!((scene.triggers("both").await.len(), scene.events(&a).await.len()), (1, 5));
 }
@@ -66,6 +68,7 @@ async fn one_pass_of_the_compensator_makes_good_every_lost_notification() {
 #[tokio::test]
 async fn a_pushed_event_is_a_hint_that_storage_confirms_or_not() {
     let scene = scene!("push");
+    let _quiet = Scene::without_passes().await;
     let scheduler = scene.scheduler(Profile::V3_3).await;
     let (mut a, mut b) = quiet_pair(&scene, &scheduler).await;
     let event = |id: &str, data: Value| {

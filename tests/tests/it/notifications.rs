@@ -23,6 +23,7 @@ async fn registered(scene: &Scene, bucket: &str) -> Vec<Table> {
 #[tokio::test]
 async fn the_bucket_notifies_of_every_commit_whatever_its_key() {
     let scene = scene!("own-route");
+    let _quiet = Scene::without_passes().await;
     let bucket = scene.local.bucket.clone();
     for mut table in registered(&scene, &bucket).await {
         table.append().await;
@@ -35,6 +36,7 @@ async fn the_bucket_notifies_of_every_commit_whatever_its_key() {
 #[tokio::test]
 async fn the_messages_of_each_route_find_the_table() {
     let scene = scene!("each-route");
+    let _quiet = Scene::without_passes().await;
     let bucket = scene.quiet_bucket().await;
     let mut tables = registered(&scene, &bucket).await;
     for (round, shape) in Shape::ALL.into_iter().enumerate() {

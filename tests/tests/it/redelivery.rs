@@ -6,7 +6,7 @@ use lakebell_scheduler_standin::Profile;
 use serde_json::{Value, json};
 
 use crate::scene;
-use crate::support::{Scene, Scheduler, Shape, Table, until};
+use crate::support::{Scene, Scheduler, Shape, Table, sqs_batch, until};
 
 const TIMES: usize = 50;
 
@@ -22,6 +22,7 @@ async fn quiet_target(scene: &Scene, scheduler: &Scheduler, bucket: &str, name: 
 }
 
 async fn fifty_deliveries_start_once(shape: Shape, scene: &Scene) {
+    let _quiet = Scene::without_passes().await;
     let scheduler = scene.scheduler(Profile::V3_3).await;
     let bucket = scene.quiet_bucket().await;
     let (mut table, workflow) = quiet_target(scene, &scheduler, &bucket, "t").await;
@@ -77,7 +78,7 @@ async fn a_dispatch_message_that_comes_five_times_starts_once() {
     assert_eq!(trigger["triggerStatus"], "SUCCESS");
 
     // Two of the same once more after it has ended, straight into the function.
-    let batch = crate::support::sqs_batch(&[message.to_string()]);
+    let batch = sqs_batch(&[message.to_string()]);
     let (one, other) = tokio::join!(scene.invoke("dispatcher", &batch), scene.invoke("dispatcher", &batch));
     assert_eq!((one.ok(), other.ok()), (json!({"batchItemFailures": []}), json!({"batchItemFailures": []})));
     assert_eq!((scheduler.start_calls(), scheduler.instances(workflow)), (1, 1));
@@ -88,15 +89,17 @@ async fn a_dispatch_message_that_comes_five_times_starts_once() {
 #[tokio::test]
 async fn a_disordered_pair_ends_at_the_newest_snapshot_with_one_trigger() {
     let scene = scene!("disorder");
+    let _quiet = Scene::without_passes().await;
     let scheduler = scene.scheduler(Profile::V3_3).await;
     let bucket = scene.quiet_bucket().await;
     let (mut table, _) = quiet_target(&scene, &scheduler, &bucket, "t").await;
     for _ in 0..9 {
         table.append().await;
     }
-    // CASE 45: 9, then 8, then 9.
+    // CASE 45: 9, then 8, then 9, one after the other.
     for snapshot in [9, 8, 9] {
-        scene.send("hints", &Shape::S3.of(&table, snapshot).await).await;
+        let batch = sqs_batch(&[Shape::S3.of(&table, snapshot).await]);
+        assert_eq!(scene.invoke("commitWatcher", &batch).await.ok(), json!({"batchItemFailures": []}));
     }
     let state = scene.reaches(&table, 9).await;
     assert_eq!(state["hold"], Value::Null, "{state}");

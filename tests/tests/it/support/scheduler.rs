@@ -10,6 +10,7 @@ use lakebell_engine::ports::items::{Draft, ItemStore, Write, Written};
 use lakebell_scheduler_standin::{Config, Instance, Profile, Running, Standin};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::sync::RwLockWriteGuard;
 
 use super::scene::has_ended;
 use super::{PATIENCE, Scene, until};
@@ -102,7 +103,7 @@ impl Scene {
     }
 
     /// One pass of the compensator over all assets and targets.
-    pub(crate) async fn pass(&self) {
+    pub(crate) async fn pass(&self, _allowed: &RwLockWriteGuard<'static, ()>) {
         let answer = self.invoke("compensator", &json!({"task": "pass"})).await;
         assert_eq!((answer.status, answer.headers.get("x-amz-function-error")), (200, None), "{}", answer.body);
     }
