@@ -33,12 +33,9 @@ async fn a_batch_out_of_order_with_a_duplicate_moves_the_state_once_for_each_com
     assert_eq!(head.state.gap, None);
     assert_eq!(function.counted(UPDATED, "outcome", "advanced"), 2);
     assert_eq!(function.counted(READY, "", ""), 1);
-    // The second commit finds the first one's trigger unleased, and the engine sends it once more.
+    // The second commit finds the first one's trigger sent a moment ago and leaves it at that.
     let sent = function.world.queue.drain();
-    let [Message::Dispatch { trigger: one, trace, .. }, Message::Dispatch { trigger: other, .. }] = &sent[..] else {
-        panic!("{sent:?}")
-    };
-    assert_eq!(one, other);
+    let [Message::Dispatch { trace, .. }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(trace.as_str().len(), 32);
 
     let again = function.handle(event("sqs-s3-batch.json")).await.unwrap();
@@ -144,7 +141,8 @@ async fn a_message_of_lakebell_keeps_its_trace() {
     let [Message::Dispatch { trace, .. }] = &function.world.queue.drain()[..] else { panic!("one message") };
     assert_eq!(trace.as_str(), "carried-along");
 
-    // The claim stands, so an evaluation finds its message unsent and sends it again.
+    // Nobody leased it for so long that its message may be lost: an evaluation sends it again.
+    function.world.clock.advance(std::time::Duration::from_mins(1));
     let evaluate = json!({"lakebell": "evaluate", "targets": ["7/dwd"], "trace": "another"});
     assert!(function.handle(batch(&[("m2", evaluate)])).await.unwrap().is_empty());
     assert_eq!(function.world.queue.len(), 1);
