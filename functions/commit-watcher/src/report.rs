@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use lakebell_aws::{Measure, Metrics};
 use lakebell_domain::asset::Format;
 use lakebell_domain::event::Outcome;
+use lakebell_domain::state::AssetState;
 use lakebell_engine::EngineError;
 use lakebell_engine::observe::Observed;
 use lakebell_engine::watch::Watched;
@@ -77,6 +78,7 @@ pub(crate) fn scanned(metrics: &Metrics, watched: &Watched, now: Timestamp) {
         }
         if observed.outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Duplicate) {
             tracing::info!(assetKey = asset_key, outcome = "duplicate", "a scan found nothing new");
+            lags(metrics, &observed.head.value.state, source_type, &[("assetKey", &asset_key)], now);
             report_evaluated(metrics, evaluated);
             return;
         }
@@ -121,8 +123,18 @@ fn observed(metrics: &Metrics, observed: &Observed, now: Timestamp) {
             "an asset was looked at"
         );
     }
-    if let Some(watermark) = watermark {
-        metrics.record(Measure::WatermarkLag { source_type }, now.duration_since(watermark).as_secs_f64(), &about);
+    lags(metrics, &head.state, source_type, &about, now);
+}
+
+/// How old the newest commit and the watermark are. Recorded at every look, by the clock too, so
+/// that an age also grows where nothing arrives.
+fn lags(metrics: &Metrics, state: &AssetState, source_type: Format, about: &[(&'static str, &str)], now: Timestamp) {
+    let age = |millis: i64| Timestamp::from_millisecond(millis).ok().map(|at| now.duration_since(at).as_secs_f64());
+    if let Some(seconds) = state.committed_at.and_then(|at| age(at.0)) {
+        metrics.record(Measure::StateLag { source_type }, seconds, about);
+    }
+    if let Some(seconds) = state.watermark.as_ref().and_then(|watermark| age(watermark.at.0)) {
+        metrics.record(Measure::WatermarkLag { source_type }, seconds, about);
     }
 }
 

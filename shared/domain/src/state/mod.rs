@@ -47,6 +47,8 @@ pub struct AssetState {
     pub baseline: Option<Baseline>,
     /// The newest commit of any kind.
     pub table: Option<Version>,
+    /// The writer's clock at the newest commit, for how old the table is.
+    pub committed_at: Option<Millis>,
     /// Rows after the newest commit, for the free check of the next link.
     pub total_records: Option<i64>,
     /// The newest commit that changed data.
@@ -190,6 +192,7 @@ impl AssetState {
             self.data = Some(Register::after(self.data.as_ref(), version.clone(), delta, now));
         }
         self.table = Some(version);
+        self.committed_at = commit.committed_at;
         self.total_records = commit.total_records;
         self.hole = None;
         self.trouble = None;
