@@ -11,10 +11,14 @@ use lambda_runtime::Diagnostic;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// When Lambda ends an invocation, from the milliseconds since 1970 of its context; 0 stands for
-/// nobody knows.
+/// No invocation ended before 2001: what a context says below that is no moment. `cargo lambda`
+/// gives 600,000, a duration, to every invocation.
+const FIRST_MOMENT: i64 = 1_000_000_000_000;
+
+/// When Lambda ends an invocation, from the milliseconds since 1970 of its context. Where that is
+/// no moment nobody knows, and the end is as far away as can be.
 pub fn deadline(millis: u64) -> Timestamp {
-    let known = i64::try_from(millis).ok().filter(|millis| *millis > 0);
+    let known = i64::try_from(millis).ok().filter(|millis| *millis >= FIRST_MOMENT);
     known.and_then(|millis| Timestamp::from_millisecond(millis).ok()).unwrap_or(Timestamp::MAX)
 }
 
@@ -97,6 +101,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_deadline_that_is_no_moment_is_unknown() {
+        assert_eq!([0, 600_000, u64::MAX].map(deadline), [Timestamp::MAX; 3]);
+        assert_eq!(deadline(1_790_000_000_123).as_millisecond(), 1_790_000_000_123);
+    }
 
     #[test]
     fn a_record_without_an_id_fails_the_invocation() {
