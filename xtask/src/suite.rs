@@ -76,6 +76,11 @@ fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv) -> Outc
     progress.step("building the command line", || {
         process::run(workspace.cargo().args(["build", "--locked", "--package", "lakebell-cli"]))
     })?;
+    // Before the deployment, whose schedules run: a pass every five minutes would find what a test
+    // shows that a hint found.
+    progress.step("building the end-to-end tests", || {
+        process::run(workspace.cargo().args(["test", "--locked", "--package", END_TO_END, "--no-run"]))
+    })?;
     let scheduler = Scheduler::Standin { profile: "3.3".to_owned(), arguments: Vec::new() };
     let options = UpOptions { port: 0, scheduler, route: Route::Eventbridge };
     let local = local::up(workspace, progress, &options)?;
