@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::commit::Millis;
 use crate::ids::{AssetId, GroupName, TriggerKey};
-use crate::version::Version;
+use crate::policy::Window;
+use crate::state::Totals;
+use crate::version::{Position, Version};
 
 /// A target's cursors and what stands in the way of its next claim.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -14,15 +17,85 @@ use crate::version::Version;
 pub struct TargetCursor {
     /// The revision of the definition that the cursors belong to.
     pub definition_rev: u64,
-    /// For each group and asset the version that the last trigger consumed. Absent for an asset
-    /// that nothing was taken from and that had no version when the group was declared.
-    pub taken: BTreeMap<GroupName, BTreeMap<AssetId, Version>>,
-    /// The trigger that has not ended: at most one.
+    /// For each group and asset what the last trigger consumed. Absent for an asset that was not
+    /// read when the group was declared: its first read is the beginning.
+    pub taken: BTreeMap<GroupName, BTreeMap<AssetId, Taken>>,
+    /// For each group with windows the last one that was taken.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub windows: BTreeMap<GroupName, Window>,
+    /// The trigger that has not ended: at most one. A FAILED one stays here where the target holds
+    /// for it.
     pub open: Option<TriggerKey>,
     /// The last trigger that failed and whose data the next claim takes over.
     pub failed: Option<TriggerKey>,
     /// Set while an operator pauses the target.
     pub paused: Option<Paused>,
+    /// When the target was declared or last resumed with `onResume: skip`: times of day and of a cron
+    /// expression count from here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// When its last trigger was claimed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claimed_at: Option<Timestamp>,
+    /// The first moment at which a member was seen to have advanced since the last claim; kept where
+    /// a deadline counts from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advanced_at: Option<Timestamp>,
+    /// The last passed deadline that was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alarmed: Option<Timestamp>,
+    /// When time alone can change the verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Timestamp>,
+}
+
+/// What a group has consumed of an asset.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Taken {
+    /// Up to which version; absent: before the first.
+    pub version: Option<Version>,
+    /// What had been counted up to that version.
+    pub totals: Totals,
+    /// The watermark that was there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watermark: Option<Millis>,
+    /// The tag that was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// The schema id that was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema_id: Option<i64>,
+    /// When the last finished backfill that was taken had finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backfill: Option<Timestamp>,
+    /// When the recovery from CDC lag that was taken had been reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cdc: Option<Timestamp>,
+}
+
+impl Taken {
+    /// Where it ends; `None` before the first version.
+    pub fn position(&self) -> Option<Position> {
+        self.version.as_ref().map(|version| version.position)
+    }
+
+    /// Moves every part forward that the other is beyond in.
+    fn advance(&mut self, beyond: &Self) {
+        if beyond.position() > self.position() {
+            self.version.clone_from(&beyond.version);
+            self.totals = beyond.totals;
+        }
+        self.watermark = self.watermark.max(beyond.watermark);
+        self.backfill = self.backfill.max(beyond.backfill);
+        self.cdc = self.cdc.max(beyond.cdc);
+        if beyond.tag.is_some() {
+            self.tag.clone_from(&beyond.tag);
+        }
+        if beyond.schema_id.is_some() {
+            self.schema_id = beyond.schema_id;
+        }
+    }
 }
 
 /// Who paused a target, and when.
@@ -36,17 +109,18 @@ pub struct Paused {
 }
 
 impl TargetCursor {
-    /// What a group has taken from an asset.
-    pub fn taken(&self, group: &GroupName, asset: AssetId) -> Option<&Version> {
+    /// What a group has taken from an asset, in every respect.
+    pub fn at(&self, group: &GroupName, asset: AssetId) -> Option<&Taken> {
         self.taken.get(group)?.get(&asset)
     }
 
-    /// Moves a group's cursor on an asset forward; a version that is not beyond it changes nothing.
-    pub fn take(&mut self, group: &GroupName, asset: AssetId, version: &Version) {
-        let taken = self.taken.entry(group.clone()).or_default();
-        let is_beyond = taken.get(&asset).is_none_or(|known| known.position < version.position);
-        if is_beyond {
-            taken.insert(asset, version.clone());
-        }
+    /// The version that a group has taken from an asset.
+    pub fn taken(&self, group: &GroupName, asset: AssetId) -> Option<&Version> {
+        self.at(group, asset)?.version.as_ref()
+    }
+
+    /// Moves a group's cursor on an asset forward; what is not beyond it changes nothing.
+    pub fn take(&mut self, group: &GroupName, asset: AssetId, beyond: &Taken) {
+        self.taken.entry(group.clone()).or_default().entry(asset).or_default().advance(beyond);
     }
 }

@@ -3,22 +3,29 @@
 //! The explanation is the evaluator's own output. READY stands in it exactly when there is a
 //! [`ClaimPlan`].
 
+mod barrier;
+mod choice;
+mod group;
 mod member;
 mod plan;
+mod timing;
 
-pub use plan::ClaimPlan;
+pub use plan::{ClaimPlan, consume, manual};
+pub use timing::BACKFILL_HOLDS_FOR;
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::asset::AssetKey;
-use crate::cursor::TargetCursor;
+use crate::cursor::{TargetCursor, Taken};
 use crate::ids::{Alias, AssetId, GroupName, TargetId, TriggerKey};
-use crate::reason::{Reason, ReasonCode, Verdict};
-use crate::state::AssetState;
-use crate::target::{Advance, Group, Target};
-use crate::trigger::{Status, Trigger};
+use crate::policy::Window;
+use crate::reason::{Reason, Verdict};
+use crate::state::{AssetState, Mark};
+use crate::target::Target;
+use crate::trigger::Trigger;
 use crate::version::Version;
 
 /// An asset as it was read.
@@ -28,6 +35,37 @@ pub struct AssetView<'a> {
     pub rev: u64,
     /// Its registers; `None` once it is deregistered.
     pub state: Option<&'a AssetState>,
+    /// Its commits beyond the lowest cursor of the target, oldest first, where the target needs them
+    /// one by one; empty otherwise.
+    pub history: &'a [PastCommit],
+}
+
+impl<'a> AssetView<'a> {
+    /// An asset whose commits are not needed one by one.
+    pub const fn of(rev: u64, state: Option<&'a AssetState>) -> Self {
+        Self { rev, state, history: &[] }
+    }
+}
+
+/// One commit of an asset's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastCommit {
+    /// Its facts.
+    pub mark: Mark,
+    /// What wrote it, where the format says so.
+    pub application: Option<String>,
+}
+
+/// Who switched starting off, and since when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SwitchedOff {
+    /// `global`, or a project code.
+    pub scope: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// By whom.
+    pub by: String,
 }
 
 /// Everything that a verdict depends on.
@@ -43,6 +81,10 @@ pub struct Inputs<'a> {
     pub open: Option<&'a Trigger>,
     /// The trigger that the cursor calls failed.
     pub failed: Option<&'a Trigger>,
+    /// The switch that is off, global or of the project.
+    pub switched_off: Option<&'a SwitchedOff>,
+    /// The moment of the evaluation.
+    pub now: Timestamp,
 }
 
 /// The verdict on a target with its explanation, and what a claim would take.
@@ -63,9 +105,19 @@ pub struct Evaluation {
     /// The trigger that has not ended, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<TriggerKey>,
+    /// The deadline that has passed without a start; the flag TIMED_OUT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<Timestamp>,
+    /// When time alone can change the verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Timestamp>,
     /// What a claim would take; there exactly when the verdict is READY.
     #[serde(skip)]
     pub plan: Option<ClaimPlan>,
+    /// The cursor as it should be kept where nothing is claimed: timers and what was told. `None`
+    /// where it is so already.
+    #[serde(skip)]
+    pub noted: Option<TargetCursor>,
 }
 
 /// The verdict on a group.
@@ -81,6 +133,9 @@ pub struct GroupEvaluation {
     pub reason: Option<Reason>,
     /// The rule in plain words.
     pub rule: String,
+    /// The next window, where it has windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
     /// Its members.
     pub members: Vec<MemberEvaluation>,
 }
@@ -107,6 +162,9 @@ pub struct MemberEvaluation {
     /// The asset's id. It is not shown, and zero in an evaluation that was read back.
     #[serde(skip_serializing, default = "not_shown")]
     pub id: AssetId,
+    /// What a claim would take of it; there exactly when it has advanced.
+    #[serde(skip)]
+    pub(crate) reach: Option<Taken>,
 }
 
 const fn not_shown() -> AssetId {
@@ -121,129 +179,45 @@ impl MemberEvaluation {
 
 /// Evaluates a target. Pure: the same inputs give the same evaluation.
 pub fn evaluate(inputs: &Inputs<'_>) -> Evaluation {
-    let groups: Vec<GroupEvaluation> = inputs.target.groups.iter().map(|group| evaluate_group(inputs, group)).collect();
-    let (verdict, reason) = verdict_of_target(inputs, &groups);
-    let plan = (verdict == Verdict::Ready).then(|| plan::plan(inputs, &groups));
-    Evaluation {
+    let groups: Vec<GroupEvaluation> = inputs.target.groups.iter().map(|group| group::evaluate(inputs, group)).collect();
+    let timing = timing::timing(inputs, &groups);
+    let (verdict, reason, plan) = decide(inputs, &groups, &timing);
+    let mut evaluation = Evaluation {
         target: inputs.target.id.clone(),
         verdict,
         reason,
         rule: inputs.target.rule(),
         groups,
         open: inputs.cursor.open.clone(),
+        timed_out: timing.timed_out,
+        due_at: timing.due_at,
         plan,
-    }
+        noted: None,
+    };
+    evaluation.noted = timing::noted(inputs, &evaluation);
+    evaluation
 }
 
-fn verdict_of_target(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> (Verdict, Option<Reason>) {
-    if let Some((verdict, reason)) = barrier(inputs) {
-        return (verdict, Some(reason));
+fn decide(
+    inputs: &Inputs<'_>,
+    groups: &[GroupEvaluation],
+    timing: &timing::Timing,
+) -> (Verdict, Option<Reason>, Option<ClaimPlan>) {
+    if let Some((verdict, reason)) = barrier::barrier(inputs) {
+        return (verdict, Some(reason), None);
     }
-    if groups.iter().any(|group| group.verdict == Verdict::Ready) {
-        return (Verdict::Ready, None);
+    let is_ready = groups.iter().any(|group| group.verdict == Verdict::Ready);
+    if is_ready && timing.gate.is_none() {
+        return (Verdict::Ready, None, Some(plan::ready(inputs, groups)));
+    }
+    if let Some((reason, tick)) = timing.forced {
+        return (Verdict::Ready, None, Some(plan::forced(inputs, groups, reason, Some(tick), None)));
+    }
+    if let (true, Some(gate)) = (is_ready, &timing.gate) {
+        return (Verdict::BlockedByGate, Some(gate.reason.clone()), None);
     }
     // The alternative that is nearest to ready leads: one that merely waits, else the first.
     let leading = groups.iter().find(|group| group.verdict == Verdict::Waiting).or_else(|| groups.first());
-    leading.map_or((Verdict::Disabled, None), |group| (group.verdict, group.reason.clone()))
-}
-
-/// What stands in the way of every claim, whatever the groups say.
-fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
-    let plain = |code, expected: &str, actual: String, since, unblock: String| Reason {
-        code,
-        asset: None,
-        expected: expected.to_owned(),
-        actual,
-        since,
-        unblock,
-    };
-    if !inputs.target.enabled {
-        let reason = plain(
-            ReasonCode::TargetDisabled,
-            "enabledFlag 1",
-            "enabledFlag 0".to_owned(),
-            None,
-            "declare the target with `enabledFlag: 1`; its cursors are kept".to_owned(),
-        );
-        return Some((Verdict::Disabled, reason));
-    }
-    if let Some(paused) = &inputs.cursor.paused {
-        let reason = plain(
-            ReasonCode::TargetPaused,
-            "not paused",
-            format!("paused by {}", paused.by),
-            Some(paused.since),
-            "resume the target; what has advanced meanwhile becomes one trigger".to_owned(),
-        );
-        return Some((Verdict::Paused, reason));
-    }
-    let open = inputs.open.filter(|open| !open.has_ended())?;
-    match open.status() {
-        // Not sent for a while yet: the next claim replaces it and takes its data along.
-        Status::Waiting { .. } => None,
-        Status::Unknown { held: true, detail, since, .. } => Some((
-            Verdict::Waiting,
-            plain(
-                ReasonCode::TriggerHeld,
-                "no open trigger",
-                format!("trigger {} is held: {detail}", open.key),
-                Some(*since),
-                format!("decide trigger {}: did its workflow start?", open.key),
-            ),
-        )),
-        status => Some((
-            Verdict::Waiting,
-            plain(
-                ReasonCode::TriggerInFlight,
-                "no open trigger",
-                format!("trigger {} is {}", open.key, status.step()),
-                Some(open.claimed_at),
-                "nothing to do: what advances meanwhile becomes the next trigger".to_owned(),
-            ),
-        )),
-    }
-}
-
-fn evaluate_group(inputs: &Inputs<'_>, group: &Group) -> GroupEvaluation {
-    let members: Vec<MemberEvaluation> =
-        group.members.iter().map(|member| member::evaluate(inputs, &group.name, member)).collect();
-    let (verdict, reason) = verdict_of_group(group, &members);
-    GroupEvaluation { group: group.name.clone(), verdict, reason, rule: group.rule(), members }
-}
-
-fn verdict_of_group(group: &Group, members: &[MemberEvaluation]) -> (Verdict, Option<Reason>) {
-    // What blocks outright leads over what merely has not come yet.
-    let blocking = members
-        .iter()
-        .find(|member| matches!(member.verdict, Verdict::BlockedByRewrite | Verdict::BlockedByUnknownAsset));
-    if let Some(member) = blocking {
-        return (member.verdict, member.reason.clone());
-    }
-    let advanced = members.iter().filter(|member| member.has_advanced()).count();
-    let needed = match group.advance {
-        Advance::All => members.len(),
-        Advance::Any => 1,
-        Advance::AtLeast(k) => k,
-    };
-    if advanced >= needed {
-        return (Verdict::Ready, None);
-    }
-    let lacking = || members.iter().filter(|member| !member.has_advanced());
-    let leading = lacking().find(|member| member.verdict != Verdict::Waiting).or_else(|| lacking().next());
-    match (group.advance, leading) {
-        (Advance::AtLeast(k), Some(_)) => {
-            let missing: Vec<&str> = lacking().map(|member| member.alias.as_str()).collect();
-            let reason = Reason {
-                code: ReasonCode::TooFewAdvanced,
-                asset: None,
-                expected: format!("at least {k} members advanced"),
-                actual: format!("{advanced} advanced"),
-                since: None,
-                unblock: format!("{} more of {}", k.saturating_sub(advanced), missing.join(", ")),
-            };
-            (Verdict::Waiting, Some(reason))
-        }
-        (_, Some(member)) => (member.verdict, member.reason.clone()),
-        (_, None) => (Verdict::Disabled, None), // a group without members cannot be declared
-    }
+    let (verdict, reason) = leading.map_or((Verdict::Disabled, None), |group| (group.verdict, group.reason.clone()));
+    (verdict, reason, None)
 }

@@ -100,11 +100,59 @@ pub enum ReasonCode {
     TargetPaused,
     /// The target is switched off.
     TargetDisabled,
+    /// The newest version with a verdict failed a check.
+    QualityFailed,
+    /// There is a new version, and not every required check has passed on it.
+    QualityUnknown,
+    /// The new version's schema waits for approval.
+    SchemaPending,
+    /// The new version's schema was rejected.
+    SchemaRejected,
+    /// Nobody has said whether the new version's schema is compatible.
+    SchemaUndecided,
+    /// No version beyond the cursor has a tag of the wanted form.
+    TagMissing,
+    /// The asset has never had a watermark.
+    WatermarkAbsent,
+    /// The watermark has not reached the wanted event time.
+    WatermarkNotReached,
+    /// The watermark is too far behind now.
+    WatermarkTooOld,
+    /// The watermark has not reached the end of the next window.
+    WindowOpen,
+    /// A backfill of the asset runs.
+    BackfillRunning,
+    /// The only new commits are those of a backfill, and the target ignores them.
+    BackfillIgnored,
+    /// No backfill has finished since the last trigger.
+    BackfillNotCompleted,
+    /// CDC lag has not recovered since the last trigger.
+    CdcLagNotRecovered,
+    /// Every condition holds, and nothing that is named has moved since the last trigger.
+    RegisterNotMoved,
+    /// There are fewer new commits than `minNewSnapshots`.
+    TooFewSnapshots,
+    /// The new commits added fewer rows than `minDeltaRecords`.
+    TooFewRecords,
+    /// No table that a prefix takes in is registered.
+    NoMemberYet,
+    /// A member moved within the quiet period.
+    QuietPeriod,
+    /// The last trigger was claimed less than the minimum interval ago.
+    MinInterval,
+    /// It is before the earliest time of day.
+    NotBefore,
+    /// It is outside the run window.
+    OutsideRunWindow,
+    /// Starting is switched off for the project or altogether.
+    SwitchedOff,
+    /// The last trigger failed, and the target holds until it is redriven.
+    TriggerFailed,
 }
 
 impl ReasonCode {
     /// All codes, for the check that each has its page.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 39] = [
         Self::NoNewVersion,
         Self::NoVersionYet,
         Self::MinSnapshotNotReached,
@@ -120,6 +168,30 @@ impl ReasonCode {
         Self::TriggerHeld,
         Self::TargetPaused,
         Self::TargetDisabled,
+        Self::QualityFailed,
+        Self::QualityUnknown,
+        Self::SchemaPending,
+        Self::SchemaRejected,
+        Self::SchemaUndecided,
+        Self::TagMissing,
+        Self::WatermarkAbsent,
+        Self::WatermarkNotReached,
+        Self::WatermarkTooOld,
+        Self::WindowOpen,
+        Self::BackfillRunning,
+        Self::BackfillIgnored,
+        Self::BackfillNotCompleted,
+        Self::CdcLagNotRecovered,
+        Self::RegisterNotMoved,
+        Self::TooFewSnapshots,
+        Self::TooFewRecords,
+        Self::NoMemberYet,
+        Self::QuietPeriod,
+        Self::MinInterval,
+        Self::NotBefore,
+        Self::OutsideRunWindow,
+        Self::SwitchedOff,
+        Self::TriggerFailed,
     ];
 
     /// The code on the wire, which is also the name of its page.
@@ -140,6 +212,30 @@ impl ReasonCode {
             Self::TriggerHeld => "TRIGGER_HELD",
             Self::TargetPaused => "TARGET_PAUSED",
             Self::TargetDisabled => "TARGET_DISABLED",
+            Self::QualityFailed => "QUALITY_FAILED",
+            Self::QualityUnknown => "QUALITY_UNKNOWN",
+            Self::SchemaPending => "SCHEMA_PENDING",
+            Self::SchemaRejected => "SCHEMA_REJECTED",
+            Self::SchemaUndecided => "SCHEMA_UNDECIDED",
+            Self::TagMissing => "TAG_MISSING",
+            Self::WatermarkAbsent => "WATERMARK_ABSENT",
+            Self::WatermarkNotReached => "WATERMARK_NOT_REACHED",
+            Self::WatermarkTooOld => "WATERMARK_TOO_OLD",
+            Self::WindowOpen => "WINDOW_OPEN",
+            Self::BackfillRunning => "BACKFILL_RUNNING",
+            Self::BackfillIgnored => "BACKFILL_IGNORED",
+            Self::BackfillNotCompleted => "BACKFILL_NOT_COMPLETED",
+            Self::CdcLagNotRecovered => "CDC_LAG_NOT_RECOVERED",
+            Self::RegisterNotMoved => "REGISTER_NOT_MOVED",
+            Self::TooFewSnapshots => "TOO_FEW_SNAPSHOTS",
+            Self::TooFewRecords => "TOO_FEW_RECORDS",
+            Self::NoMemberYet => "NO_MEMBER_YET",
+            Self::QuietPeriod => "QUIET_PERIOD",
+            Self::MinInterval => "MIN_INTERVAL",
+            Self::NotBefore => "NOT_BEFORE",
+            Self::OutsideRunWindow => "OUTSIDE_RUN_WINDOW",
+            Self::SwitchedOff => "SWITCHED_OFF",
+            Self::TriggerFailed => "TRIGGER_FAILED",
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Invalid;
 use crate::ids::{Alias, GroupName, TriggerKey};
+use crate::policy::Window;
 use crate::target::TargetSpec;
 use crate::trigger::{Range, StartReason};
 
@@ -17,7 +18,7 @@ pub const MAX_BYTES: usize = 48 * 1024;
 
 /// What each dependency adds, and the longest value that it can have.
 const PER_ALIAS: [(&str, usize); 6] =
-    [("from", 24), ("to", 24), ("ordinal", 20), ("watermark", 20), ("tag", 64), ("partition", 64)];
+    [("from", 24), ("to", 24), ("ordinal", 20), ("watermark", 20), ("tag", 128), ("partition", 64)];
 
 /// The parameters of one start.
 pub fn start_parameters(
@@ -25,14 +26,20 @@ pub fn start_parameters(
     reason: StartReason,
     groups: &BTreeSet<GroupName>,
     ranges: &[Range],
+    window: Option<&Window>,
 ) -> BTreeMap<String, String> {
     let groups: Vec<&str> = groups.iter().map(GroupName::as_str).collect();
+    let has_backfill = ranges.iter().any(|range| range.has_backfill);
+    let of_window = |text: fn(&Window) -> String| window.map(text).unwrap_or_default();
     let mut parameters = BTreeMap::from([
         ("lakebell_trigger_key".to_owned(), key.to_string()),
         ("lakebell_trigger_source".to_owned(), "ASSET_EVENT".to_owned()),
         ("lakebell_groups".to_owned(), groups.join(",")),
         ("lakebell_reason".to_owned(), reason.as_str().to_owned()),
-        ("lakebell_backfill".to_owned(), "false".to_owned()),
+        ("lakebell_backfill".to_owned(), has_backfill.to_string()),
+        ("lakebell_window_start".to_owned(), of_window(|window| window.start.to_string())),
+        ("lakebell_window_end".to_owned(), of_window(|window| window.end.to_string())),
+        ("lakebell_biz_date".to_owned(), of_window(|window| window.business_date.to_string())),
     ]);
     for range in ranges {
         for alias in &range.aliases {
@@ -52,7 +59,7 @@ fn of_range(alias: &Alias, range: &Range) -> [(String, String); 6] {
         (name("to"), snapshot(&range.bounds.to)),
         (name("ordinal"), range.bounds.to.as_ref().map(|to| to.position.ordinal.to_string()).unwrap_or_default()),
         (name("watermark"), range.watermark.map(|at| at.to_string()).unwrap_or_default()),
-        (name("tag"), String::new()),
+        (name("tag"), range.tag.clone().unwrap_or_default()),
         (name("partition"), String::new()),
     ]
 }
@@ -64,7 +71,7 @@ pub(crate) fn check_size(spec: &TargetSpec) -> Result<(), Invalid> {
     for group in &spec.groups {
         group_names += group.name.as_str().len() + 1;
         for dependency in &group.dependencies {
-            aliases.insert(dependency.alias()?);
+            aliases.extend(dependency.alias()?);
         }
     }
     // `"lakebell_` + alias + `_` + suffix + `":"` + value + `",`
@@ -72,7 +79,7 @@ pub(crate) fn check_size(spec: &TargetSpec) -> Result<(), Invalid> {
         .iter()
         .flat_map(|alias| PER_ALIAS.map(|(suffix, longest)| 17 + alias.as_str().len() + suffix.len() + longest))
         .sum();
-    let bytes = 300 + group_names + of_aliases;
+    let bytes = 450 + group_names + of_aliases;
     if bytes > MAX_BYTES {
         return Err(Invalid::new(
             "groups",

@@ -2,13 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{GroupEvaluation, Inputs, MemberEvaluation, member};
-use crate::cursor::TargetCursor;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{GroupEvaluation, Inputs, MemberEvaluation, barrier, member};
+use crate::cursor::{Taken, TargetCursor};
 use crate::ids::{AssetId, GroupName};
-use crate::reason::Verdict;
+use crate::policy::{Coalesce, Window};
+use crate::reason::{Reason, Verdict};
 use crate::start_params::start_parameters;
-use crate::trigger::{Bounds, Claim, Inheritance, Range, StartReason, Status, Trigger, trigger_key};
+use crate::target::{Group, Member};
+use crate::trigger::{
+    Bounds, Claim, Distinct, Inheritance, Range, StartReason, Status, Trigger, trigger_key,
+};
 use crate::version::{Position, Version};
+
+/// Most conditions that did not hold that a trigger lists.
+const MAX_UNMET: usize = 20;
 
 /// A claim that would succeed now, and the cursors after it.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,27 +30,137 @@ pub struct ClaimPlan {
 
 type BoundsByGroup = BTreeMap<GroupName, BTreeMap<AssetId, Bounds>>;
 
-pub(super) fn plan(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> ClaimPlan {
+/// What a ready target takes: all groups that are ready together, or, where each trigger stands for
+/// itself, those that go with the first.
+pub(super) fn ready(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> ClaimPlan {
+    let mut ready: Vec<&GroupEvaluation> = groups.iter().filter(|group| group.verdict == Verdict::Ready).collect();
+    if inputs.target.policies.coalesce == Coalesce::Each {
+        ready.truncate(1);
+    } else if let Some(window) = ready.iter().find_map(|group| group.window) {
+        ready.retain(|group| group.window.is_none_or(|other| other == window));
+    }
+    let window = ready.iter().find_map(|group| group.window);
+    let reaches = ready.iter().map(|group| {
+        let of_member = |member: &MemberEvaluation| {
+            let reach = member.reach.clone().unwrap_or_else(|| Taken { version: member.taken.clone(), ..Taken::default() });
+            (member.id, Reached { from: member.taken.clone(), to: reach })
+        };
+        (group.group.clone(), group.members.iter().map(of_member).collect())
+    });
+    let draft = Draft { reason: StartReason::Ready, window, tick: None, request: None, unmet: Vec::new() };
+    plan(inputs, reaches.collect(), draft)
+}
+
+/// What a target takes that starts with what is there, whatever its conditions say.
+pub(super) fn forced(
+    inputs: &Inputs<'_>,
+    groups: &[GroupEvaluation],
+    reason: StartReason,
+    tick: Option<Timestamp>,
+    request: Option<&str>,
+) -> ClaimPlan {
+    let unready = groups.iter().filter(|group| group.verdict != Verdict::Ready).flat_map(|group| &group.members);
+    let mut unmet: Vec<Reason> = unready.filter_map(|member| member.reason.clone()).collect();
+    unmet.truncate(MAX_UNMET);
+    let reaches = inputs.target.groups.iter().map(|group| {
+        let of_member = |member: &Member| {
+            let state = inputs.assets.get(&member.asset).and_then(|view| view.state);
+            let from = member::taken(inputs, &group.name, member, state).version;
+            (member.asset, Reached { from, to: member::at_hand(inputs, &group.name, member) })
+        };
+        (group.name.clone(), group.members.iter().map(of_member).collect())
+    });
+    plan(inputs, reaches.collect(), Draft { reason, window: None, tick, request, unmet })
+}
+
+/// What a person's request starts now; `None` while something stands in the way of every claim.
+pub fn manual(inputs: &Inputs<'_>, request: &str) -> Result<ClaimPlan, Reason> {
+    if let Some((_, reason)) = barrier::barrier(inputs) {
+        return Err(reason);
+    }
+    let groups: Vec<GroupEvaluation> =
+        inputs.target.groups.iter().map(|group| super::group::evaluate(inputs, group)).collect();
+    Ok(forced(inputs, &groups, StartReason::Manual, None, Some(request)))
+}
+
+/// The cursors after everything that is there counts as taken, without a trigger.
+pub fn consume(inputs: &Inputs<'_>) -> TargetCursor {
+    let mut cursor = inputs.cursor.clone();
+    for group in &inputs.target.groups {
+        for member in &group.members {
+            let reach = member::at_hand(inputs, &group.name, member);
+            cursor.take(&group.name, member.asset, &reach);
+        }
+        if let (Some(every), Some(slowest)) = (super::group::every(group), slowest_watermark(inputs, group)) {
+            // The window in which the slowest member stands has not ended: the one before has.
+            let open = every.containing(slowest);
+            let before = every.containing(open.start - SignedDuration::from_secs(1));
+            let known = cursor.windows.get(&group.name);
+            if known.is_none_or(|known| known.end < before.end) {
+                cursor.windows.insert(group.name.clone(), before);
+            }
+        }
+    }
+    cursor.since = Some(inputs.now);
+    cursor.advanced_at = None;
+    cursor
+}
+
+fn slowest_watermark(inputs: &Inputs<'_>, group: &Group) -> Option<Timestamp> {
+    let windowed = group.members.iter().filter(|member| member.conditions.every.is_some());
+    let watermarks = windowed.map(|member| {
+        let at = inputs.assets.get(&member.asset)?.state?.watermark.as_ref()?.at;
+        Timestamp::from_millisecond(at.0).ok()
+    });
+    watermarks.collect::<Option<Vec<_>>>()?.into_iter().min()
+}
+
+struct Draft<'a> {
+    reason: StartReason,
+    window: Option<Window>,
+    tick: Option<Timestamp>,
+    request: Option<&'a str>,
+    unmet: Vec<Reason>,
+}
+
+/// From where to where a claim takes one asset for one group.
+struct Reached {
+    from: Option<Version>,
+    to: Taken,
+}
+
+fn plan(inputs: &Inputs<'_>, reaches: BTreeMap<GroupName, BTreeMap<AssetId, Reached>>, draft: Draft<'_>) -> ClaimPlan {
     let replaced = replaced(inputs);
-    let ready = groups.iter().filter(|group| group.verdict == Verdict::Ready);
-    let mut bounds: BoundsByGroup =
-        ready.map(|group| (group.group.clone(), group.members.iter().map(bounds_of_member).collect())).collect();
+    let bounds_of = |reached: &Reached| Bounds { from: reached.from.clone(), to: reached.to.version.clone() };
+    let mut bounds: BoundsByGroup = reaches
+        .iter()
+        .map(|(group, of_group)| {
+            (group.clone(), of_group.iter().map(|(asset, reached)| (*asset, bounds_of(reached))).collect())
+        })
+        .collect();
     if let Some(replaced) = replaced {
         take_over(&mut bounds, replaced);
     }
-    let ranges = ranges(inputs, &bounds, replaced);
-    let mut cursor = inputs.cursor.clone();
-    for range in &ranges {
-        let Some(to) = &range.bounds.to else { continue };
-        for group in groups_with(inputs, range.asset) {
-            cursor.take(group, range.asset, to);
-        }
+    let mut ranges = ranges(inputs, &bounds, replaced);
+    for range in &mut ranges {
+        describe(inputs, &reaches, range);
     }
     let names: BTreeSet<GroupName> = bounds.keys().cloned().collect();
-    let key = trigger_key(&inputs.target.id, inputs.target.generation, &names, &ranges);
+    let registers = registers(inputs, &reaches);
+    let key = trigger_key(&Distinct {
+        target: &inputs.target.id,
+        generation: inputs.target.generation,
+        groups: &names,
+        ranges: &ranges,
+        window: draft.window,
+        tick: draft.tick,
+        request: draft.request,
+        registers: &registers,
+    });
+    let mut cursor = moved(inputs, &reaches, &ranges, draft.window);
     cursor.open = Some(key.clone());
     cursor.failed = None;
-    let parameters = start_parameters(&key, StartReason::Ready, &names, &ranges);
+    let parameters = start_parameters(&key, draft.reason, &names, &ranges, draft.window.as_ref());
     let inherits = replaced.map(|trigger| Inheritance {
         from: trigger.key.clone(),
         tries: if matches!(trigger.status(), Status::Waiting { .. }) { trigger.tries } else { 0 },
@@ -50,19 +169,127 @@ pub(super) fn plan(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> ClaimPlan
             _ => None,
         },
     });
-    ClaimPlan { claim: Claim { key, groups: names, ranges, bounds, parameters, inherits }, cursor }
+    let claim = Claim {
+        key,
+        reason: draft.reason,
+        groups: names,
+        ranges,
+        bounds,
+        window: draft.window,
+        unmet: draft.unmet,
+        parameters,
+        inherits,
+    };
+    ClaimPlan { claim, cursor }
+}
+
+/// The cursors after the claim: what it takes of an asset is taken for every other group of the
+/// asset too, unless that group is independent or each keeps to itself.
+fn moved(
+    inputs: &Inputs<'_>,
+    reaches: &BTreeMap<GroupName, BTreeMap<AssetId, Reached>>,
+    ranges: &[Range],
+    window: Option<Window>,
+) -> TargetCursor {
+    let mut cursor = inputs.cursor.clone();
+    for range in ranges {
+        let of_asset = || reaches.values().filter_map(|of_group| of_group.get(&range.asset));
+        let mut beyond = Taken { version: range.bounds.to.clone(), ..Taken::default() };
+        for reached in of_asset() {
+            let is_same = reached.to.version == beyond.version;
+            beyond = Taken {
+                version: beyond.version,
+                totals: if is_same { reached.to.totals } else { beyond.totals },
+                watermark: beyond.watermark.max(reached.to.watermark),
+                tag: reached.to.tag.clone().or(beyond.tag),
+                schema_id: reached.to.schema_id.or(beyond.schema_id),
+                backfill: beyond.backfill.max(reached.to.backfill),
+                cdc: beyond.cdc.max(reached.to.cdc),
+            };
+        }
+        for group in moved_groups(inputs, reaches, range.asset) {
+            cursor.take(group, range.asset, &beyond);
+        }
+    }
+    if let Some(window) = window {
+        let first = reaches.keys().find_map(|name| super::group::every(inputs.target.group(name)?));
+        for group in &inputs.target.groups {
+            let joins = reaches.contains_key(&group.name) || !group.independent;
+            if joins && first.is_some() && super::group::every(group) == first {
+                cursor.windows.insert(group.name.clone(), window);
+            }
+        }
+    }
+    cursor.claimed_at = Some(inputs.now);
+    cursor.advanced_at = None;
+    cursor
+}
+
+/// The groups whose cursor on an asset a claim moves.
+fn moved_groups<'a>(
+    inputs: &Inputs<'a>,
+    reaches: &'a BTreeMap<GroupName, BTreeMap<AssetId, Reached>>,
+    asset: AssetId,
+) -> impl Iterator<Item = &'a GroupName> {
+    let is_each = inputs.target.policies.coalesce == Coalesce::Each;
+    let groups = inputs.target.groups.iter();
+    let with = groups.filter(move |group| group.members.iter().any(|member| member.asset == asset));
+    with.filter(move |group| reaches.contains_key(&group.name) || !(group.independent || is_each)).map(|group| &group.name)
+}
+
+/// Where a member asks for no commit, the register that moved makes its trigger distinct.
+fn registers(inputs: &Inputs<'_>, reaches: &BTreeMap<GroupName, BTreeMap<AssetId, Reached>>) -> Vec<(AssetId, String)> {
+    let mut registers = BTreeMap::new();
+    for (name, of_group) in reaches {
+        for member in inputs.target.group(name).into_iter().flat_map(|group| &group.members) {
+            let conditions = &member.conditions;
+            let asks_for_more =
+                !conditions.snapshot_required || conditions.backfill_completed || conditions.cdc_lag_recovered;
+            let Some(reached) = of_group.get(&member.asset).filter(|_| asks_for_more) else { continue };
+            let mut text = String::new();
+            let mut add = |name: &str, value: Option<String>| {
+                if let Some(value) = value {
+                    text.push_str(&format!("{name}={value} "));
+                }
+            };
+            add("watermark", reached.to.watermark.map(|at| at.0.to_string()));
+            add("tag", reached.to.tag.clone());
+            add("schema", reached.to.schema_id.map(|id| id.to_string()));
+            add("backfill", reached.to.backfill.map(|at| at.as_microsecond().to_string()));
+            add("cdc", reached.to.cdc.map(|at| at.as_microsecond().to_string()));
+            registers.insert(member.asset, text.trim_end().to_owned());
+        }
+    }
+    registers.into_iter().collect()
+}
+
+/// What a person should know of a range beside its bounds.
+fn describe(inputs: &Inputs<'_>, reaches: &BTreeMap<GroupName, BTreeMap<AssetId, Reached>>, range: &mut Range) {
+    range.tag = reaches.values().find_map(|of_group| {
+        let reached = of_group.get(&range.asset)?;
+        reached.to.tag.clone().filter(|_| reached.to.version == range.bounds.to)
+    });
+    let Some(state) = inputs.assets.get(&range.asset).and_then(|view| view.state) else { return };
+    let Some(to) = range.bounds.to.as_ref().map(|to| to.position) else { return };
+    let from = range.bounds.from.as_ref().map(|from| from.position);
+    let inside = |position: Position| from.is_none_or(|from| from < position) && position <= to;
+    range.has_backfill = state.backfills.values().any(|backfill| {
+        let last = backfill.to.unwrap_or(state.position());
+        backfill.from < last && (from.is_none_or(|from| from < last) && backfill.from < to)
+    });
+    let quality = inputs.target.groups.iter().flat_map(|group| &group.members).find_map(|member| {
+        (member.asset == range.asset).then_some(member.conditions.quality.as_ref()).flatten()
+    });
+    if let Some(quality) = quality {
+        let failed = state.quality.failed_between(None, to, &quality.checks);
+        range.failed_versions = failed.filter(|version| inside(version.position)).cloned().collect();
+    }
 }
 
 /// The trigger whose data the claim takes over: one that waits, or the last one that failed.
 fn replaced<'a>(inputs: &Inputs<'a>) -> Option<&'a Trigger> {
-    let waiting = inputs.open.filter(|open| matches!(open.status(), Status::Waiting { .. }));
+    let waiting = inputs.open.filter(|open| barrier::gives_way(inputs, open));
     waiting.or_else(|| inputs.failed.filter(|failed| matches!(failed.status(), Status::Failed { .. })))
-}
-
-/// A member that has not advanced has an empty range at its cursor.
-fn bounds_of_member(member: &MemberEvaluation) -> (AssetId, Bounds) {
-    let to = if member.has_advanced() { member.newest.clone() } else { member.taken.clone() };
-    (member.id, Bounds { from: member.taken.clone(), to })
 }
 
 /// For every group and asset of the replaced trigger the lower bound is kept and the upper bound
@@ -94,11 +321,6 @@ fn later(one: Option<Version>, other: Option<Version>) -> Option<Version> {
     }
 }
 
-fn groups_with<'a>(inputs: &Inputs<'a>, asset: AssetId) -> impl Iterator<Item = &'a GroupName> {
-    let groups = inputs.target.groups.iter();
-    groups.filter(move |group| group.members.iter().any(|member| member.asset == asset)).map(|group| &group.name)
-}
-
 /// Per asset: up to the highest upper bound of its groups, from the lowest of all cursors that the
 /// claim moves, or that the claim of the replaced trigger moved.
 fn ranges(inputs: &Inputs<'_>, bounds: &BoundsByGroup, replaced: Option<&Trigger>) -> Vec<Range> {
@@ -112,9 +334,13 @@ fn range(inputs: &Inputs<'_>, bounds: &BoundsByGroup, replaced: Option<&Trigger>
     let old = replaced.and_then(|trigger| trigger.ranges.iter().find(|range| range.asset == asset));
     let view = inputs.assets.get(&asset);
     let state = view.and_then(|view| view.state);
+    let keeps_apart = |group: &Group| group.independent || inputs.target.policies.coalesce == Coalesce::Each;
     let of_moved_cursors = inputs.target.groups.iter().filter_map(|group| {
         let member = group.members.iter().find(|member| member.asset == asset)?;
-        let taken = member::lower_bound(inputs, &group.name, member, state);
+        if keeps_apart(group) && !bounds.contains_key(&group.name) {
+            return None;
+        }
+        let taken = member::taken(inputs, &group.name, member, state).version;
         let moves = position(taken.as_ref()) < position(to.as_ref());
         moves.then_some(taken)
     });
@@ -134,6 +360,9 @@ fn range(inputs: &Inputs<'_>, bounds: &BoundsByGroup, replaced: Option<&Trigger>
         aliases,
         bounds: Bounds { from, to },
         watermark: state.and_then(|state| state.watermark.as_ref()).map(|watermark| watermark.at.0),
+        tag: None,
+        failed_versions: Vec::new(),
+        has_backfill: false,
         head_rev: view.map_or(0, |view| view.rev),
     })
 }

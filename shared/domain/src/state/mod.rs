@@ -6,10 +6,10 @@
 mod quality;
 mod registers;
 
-pub use quality::{CheckResult, Quality, QualityVerdict, Severity, Verdict};
+pub use quality::{CheckResult, MAX_CHECK_NAME, Quality, QualityVerdict, Severity, Verdict};
 pub use registers::{
-    Backfill, BackfillStatus, Baseline, Gap, Hole, Register, RewriteHold, SchemaDetail, SchemaRegister, SchemaStatus,
-    TagEntry, Trouble, TroubleCode, WatermarkRegister,
+    Backfill, BackfillStatus, Baseline, Gap, Hole, Mark, Register, RewriteHold, SchemaDetail, SchemaRegister, SchemaStatus,
+    TagEntry, Totals, Trouble, TroubleCode, WatermarkRegister,
 };
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use crate::version::{Epoch, Position, Version};
 /// that invents names cannot fill the item.
 pub const MAX_KINDS: usize = 24;
 /// Most tags kept; beyond it the one with the lowest version goes.
-pub const MAX_TAGS: usize = 64;
+pub const MAX_TAGS: usize = 48;
 /// Most backfills kept; beyond it the oldest completed one goes.
 pub const MAX_BACKFILLS: usize = 16;
 
@@ -51,8 +51,13 @@ pub struct AssetState {
     pub committed_at: Option<Millis>,
     /// Rows after the newest commit, for the free check of the next link.
     pub total_records: Option<i64>,
+    /// What has been counted in this epoch.
+    pub totals: Totals,
     /// The newest commit that changed data.
     pub data: Option<Register>,
+    /// The newest one that does not say itself that it changed no row, where the newest does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filled: Option<Mark>,
     /// The newest commit of each kind.
     pub kinds: BTreeMap<CommitKind, Register>,
     /// The highest event-time watermark seen.
@@ -101,7 +106,7 @@ pub enum Evidence {
     /// A tag is gone.
     TagDeleted(String),
     /// A finished check, and the version that it is about where that commit is known.
-    Check(Verdict, Option<Version>),
+    Check(Verdict, Option<Mark>),
     /// What the reader of the format keeps about the schema of the commits that follow.
     SchemaRead(SchemaDetail),
     /// A decision about a schema id.
@@ -176,27 +181,79 @@ impl AssetState {
         }
         let version =
             Version { position, fingerprint: commit.fingerprint.clone(), snapshot_id: commit.snapshot_id.clone() };
-        self.schema.see(commit.schema_id);
-        self.quality.bind(&version);
         let watermark_moved = commit
             .watermark
             .is_some_and(|at| self.raise_watermark(at, Some(version.clone()), now) == Outcome::Advanced);
-        let delta = commit.delta_records.unwrap_or(0);
-        if self.kinds.contains_key(&commit.kind) || self.kinds.len() < MAX_KINDS {
-            let before = self.kinds.get(&commit.kind);
-            self.kinds.insert(commit.kind.clone(), Register::after(before, version.clone(), delta, now));
-        }
         // An unknown kind counts as data: a missed run costs more than a needless one.
-        let counts_as_data = commit.changes_data.unwrap_or(true);
-        if counts_as_data {
-            self.data = Some(Register::after(self.data.as_ref(), version.clone(), delta, now));
+        let is_data = commit.changes_data.unwrap_or(true);
+        let mark = self.mark_of(commit, version.clone(), is_data, now);
+        let delta = commit.delta_records.unwrap_or(0);
+        self.quality.bind(&mark);
+        if self.kinds.contains_key(&commit.kind) || self.kinds.len() < MAX_KINDS {
+            let register = Register::after(self.kinds.get(&commit.kind), mark.clone(), delta);
+            self.kinds.insert(commit.kind.clone(), register);
         }
+        if is_data {
+            self.take_data(mark, delta);
+        }
+        self.schema.see(commit.schema_id);
         self.table = Some(version);
         self.committed_at = commit.committed_at;
         self.total_records = commit.total_records;
         self.hole = None;
         self.trouble = None;
-        if counts_as_data || watermark_moved { Outcome::Advanced } else { Outcome::Maintenance }
+        if is_data || watermark_moved { Outcome::Advanced } else { Outcome::Maintenance }
+    }
+
+    fn mark_of(&mut self, commit: &Commit, version: Version, is_data: bool, now: Timestamp) -> Mark {
+        let is_empty = commit.delta_records == Some(0);
+        if is_data {
+            self.totals.data += 1;
+            self.totals.empty += u64::from(is_empty);
+            self.totals.rows = self.totals.rows.saturating_add(commit.delta_records.unwrap_or(0));
+        }
+        Mark {
+            version,
+            kind: commit.kind.clone(),
+            is_data,
+            is_empty,
+            schema_id: commit.schema_id,
+            totals: self.totals,
+            since: now,
+        }
+    }
+
+    fn take_data(&mut self, mark: Mark, delta: i64) {
+        if let Some(before) = &self.data {
+            if before.mark.schema_id != mark.schema_id {
+                self.schema.keep_newest(&before.mark);
+            }
+            if mark.is_empty && !before.mark.is_empty {
+                self.filled = Some(before.mark.clone());
+            }
+        }
+        if !mark.is_empty {
+            self.filled = None;
+        }
+        self.data = Some(Register::after(self.data.as_ref(), mark, delta));
+    }
+
+    /// The newest commit that changed data and does not say itself that it changed no row.
+    pub fn newest_filled(&self) -> Option<&Mark> {
+        self.filled.as_ref().or_else(|| self.data.as_ref().map(|data| &data.mark).filter(|mark| !mark.is_empty))
+    }
+
+    /// When the backfill that finished last did so.
+    pub fn finished_backfill(&self) -> Option<Timestamp> {
+        self.backfills.values().filter(|backfill| !backfill.is_running()).map(|backfill| backfill.since).max()
+    }
+
+    /// Every version that is known with its facts, in no order and some of them twice: whichever
+    /// condition a version must meet, the newest that meets it is among them.
+    pub fn marks(&self) -> impl Iterator<Item = &Mark> {
+        let registers = self.data.iter().chain(self.kinds.values()).map(|register| &register.mark);
+        let kept = self.filled.iter().chain(self.schema.newest.values()).chain(self.quality.marks());
+        registers.chain(kept).chain(self.backfills.values().filter_map(|backfill| backfill.before.as_ref()))
     }
 
     fn take_first_read(&mut self, commits: &[Commit], now: Timestamp) -> Outcome {
@@ -206,7 +263,12 @@ impl AssetState {
         for commit in commits {
             self.take_commit(commit, now);
         }
-        self.baseline = Some(Baseline { version: self.table.clone() });
+        self.baseline = Some(Baseline {
+            version: self.table.clone(),
+            totals: self.totals,
+            watermark: self.watermark.as_ref().map(|watermark| watermark.at),
+        });
+        self.schema.initial = self.schema.current;
         self.trouble = None;
         Outcome::Advanced
     }
@@ -248,6 +310,9 @@ impl AssetState {
         for commit in commits {
             self.take_commit(commit, now);
         }
+        if !self.schema.approval_required {
+            self.schema.initial = self.schema.current;
+        }
         Outcome::Advanced
     }
 
@@ -257,8 +322,9 @@ impl AssetState {
         }
         match &self.watermark {
             Some(known) if known.at >= at => Outcome::Superseded,
-            _ => {
-                self.watermark = Some(WatermarkRegister { at, version, since: now });
+            known => {
+                let first = known.as_ref().map_or(at, |known| known.first);
+                self.watermark = Some(WatermarkRegister { at, version, since: now, first });
                 Outcome::Advanced
             }
         }
@@ -283,7 +349,18 @@ impl AssetState {
             Some(BackfillStatus::Completed) => return Outcome::Superseded,
             _ => {}
         }
-        self.backfills.insert(id.to_owned(), Backfill { status, since: now });
+        let here = self.position();
+        let begun = self.backfills.remove(id);
+        let backfill = match (begun, status) {
+            (Some(begun), BackfillStatus::Completed) => Backfill { status, since: now, to: Some(here), ..begun },
+            // One that nobody saw begin covers nothing.
+            (_, BackfillStatus::Completed) => Backfill { status, since: now, from: here, to: Some(here), before: None },
+            (_, BackfillStatus::Running) => {
+                let before = self.data.as_ref().map(|data| data.mark.clone());
+                Backfill { status, since: now, from: here, to: None, before }
+            }
+        };
+        self.backfills.insert(id.to_owned(), backfill);
         while self.backfills.len() > MAX_BACKFILLS {
             let oldest = self
                 .backfills

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::kept;
+use super::{Mark, kept};
 use crate::event::Outcome;
 use crate::version::{Fingerprint, Ordinal, Position, Version};
 
 /// Most versions whose verdicts are kept; the oldest goes first.
-const MAX_VERSIONS: usize = 16;
+const MAX_VERSIONS: usize = 12;
 /// Most verdicts that wait for their commit; the oldest goes first.
 const MAX_PARKED: usize = 16;
 /// Most checks kept for one version.
-const MAX_CHECKS: usize = 32;
+const MAX_CHECKS: usize = 24;
+/// Longest name of a check, in bytes.
+pub const MAX_CHECK_NAME: usize = 128;
 
 /// What a finished check found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,33 +78,40 @@ struct Finding {
     run: i64,
 }
 
+impl Finding {
+    fn is_failure(&self) -> bool {
+        self.result == CheckResult::Failed && self.severity == Severity::Error
+    }
+}
+
 /// The verdicts of the newest versions, and those that came before their commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Quality {
-    versions: Vec<(Version, BTreeMap<String, Finding>)>,
+    versions: Vec<(Mark, BTreeMap<String, Finding>)>,
     parked: Vec<Verdict>,
 }
 
 impl Quality {
-    /// Records a verdict: on `version` where that commit is known, parked where it is still to come.
-    pub(super) fn record(&mut self, verdict: &Verdict, version: Option<&Version>) -> Outcome {
-        let Some(version) = version else { return self.park(verdict) };
-        if verdict.fingerprint.as_ref().is_some_and(|fingerprint| *fingerprint != version.fingerprint) {
+    /// Records a verdict: on its version where that commit is known, parked where it is still to come.
+    pub(super) fn record(&mut self, verdict: &Verdict, mark: Option<&Mark>) -> Outcome {
+        let Some(mark) = mark else { return self.park(verdict) };
+        if verdict.fingerprint.as_ref().is_some_and(|fingerprint| *fingerprint != mark.version.fingerprint) {
             return Outcome::Ignored("the verdict is about another commit with this number".to_owned());
         }
-        let outcome = record_run(self.checks_of(version), verdict);
+        let outcome = record_run(self.checks_of(mark), verdict);
         self.trim();
-        if self.versions.iter().any(|(known, _)| known == version) {
+        if self.versions.iter().any(|(known, _)| known.version == mark.version) {
             outcome
         } else {
             kept(false, MAX_VERSIONS, "newer versions with verdicts")
         }
     }
 
-    fn checks_of(&mut self, version: &Version) -> &mut BTreeMap<String, Finding> {
-        let at = self.versions.iter().position(|(known, _)| known == version).unwrap_or_else(|| {
-            self.versions.push((version.clone(), BTreeMap::new()));
+    fn checks_of(&mut self, mark: &Mark) -> &mut BTreeMap<String, Finding> {
+        let known = self.versions.iter().position(|(known, _)| known.version == mark.version);
+        let at = known.unwrap_or_else(|| {
+            self.versions.push((mark.clone(), BTreeMap::new()));
             self.versions.len() - 1
         });
         &mut self.versions[at].1
@@ -120,31 +129,66 @@ impl Quality {
     }
 
     /// Binds what was parked for a version that has just become visible.
-    pub(super) fn bind(&mut self, version: &Version) {
+    pub(super) fn bind(&mut self, mark: &Mark) {
+        if self.parked.is_empty() {
+            return;
+        }
+        let version = &mark.version;
         let (due, parked): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.parked).into_iter().partition(|v| v.ordinal == version.position.ordinal);
         self.parked = parked;
         for verdict in due.iter().filter(|v| v.fingerprint.as_ref().is_none_or(|f| *f == version.fingerprint)) {
-            record_run(self.checks_of(version), verdict);
+            record_run(self.checks_of(mark), verdict);
         }
         self.trim();
     }
 
     /// Only versions that have a verdict are kept, so that an asset without checks pays nothing.
     fn trim(&mut self) {
-        self.versions.sort_by_key(|(version, _)| version.position);
+        self.versions.sort_by_key(|(mark, _)| mark.version.position);
         if self.versions.len() > MAX_VERSIONS {
             self.versions.remove(0);
         }
     }
 
+    /// The versions with a verdict, oldest first.
+    pub(super) fn marks(&self) -> impl DoubleEndedIterator<Item = &Mark> {
+        self.versions.iter().map(|(mark, _)| mark)
+    }
+
+    /// The newest version that is PASSED or FAILED as a whole, with which of them.
+    pub fn newest_verdict(&self, required: &[String]) -> Option<(&Mark, QualityVerdict)> {
+        let newest_first = self.marks().rev();
+        let mut decided = newest_first.map(|mark| (mark, self.verdict(mark.version.position, required)));
+        decided.find(|(_, verdict)| *verdict != QualityVerdict::Unknown)
+    }
+
+    /// The versions in a range (from exclusive, to inclusive) that FAILED, oldest first.
+    pub fn failed_between<'a>(
+        &'a self,
+        from: Option<Position>,
+        to: Position,
+        required: &'a [String],
+    ) -> impl Iterator<Item = &'a Version> {
+        let inside = self.marks().map(|mark| &mark.version).filter(move |version| {
+            from.is_none_or(|from| from < version.position) && version.position <= to
+        });
+        inside.filter(|version| self.verdict(version.position, required) == QualityVerdict::Failed)
+    }
+
+    /// The checks of a version whose latest run failed with severity error.
+    pub fn failed_checks(&self, position: Position) -> Vec<&str> {
+        let checks = self.versions.iter().find(|(mark, _)| mark.version.position == position).map(|(_, checks)| checks);
+        let failed = checks.into_iter().flatten().filter(|(_, run)| run.is_failure());
+        failed.map(|(name, _)| name.as_str()).collect()
+    }
+
     /// The verdict on a version. `required` empty means every check that has reported on it.
     pub fn verdict(&self, position: Position, required: &[String]) -> QualityVerdict {
-        let Some((_, checks)) = self.versions.iter().find(|(version, _)| version.position == position) else {
+        let Some((_, checks)) = self.versions.iter().find(|(mark, _)| mark.version.position == position) else {
             return QualityVerdict::Unknown;
         };
-        let failed = |run: &Finding| run.result == CheckResult::Failed && run.severity == Severity::Error;
-        if checks.values().any(failed) {
+        if checks.values().any(Finding::is_failure) {
             return QualityVerdict::Failed;
         }
         let settled = |run: &Finding| run.result != CheckResult::Errored;

@@ -6,31 +6,80 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::kept;
-use crate::commit::Millis;
+use crate::commit::{CommitKind, Millis};
 use crate::event::Outcome;
 use crate::version::{Fingerprint, Ordinal, Position, Version};
 
 /// Most schema ids whose decision is kept; the lowest goes first.
 const MAX_SCHEMA_DECISIONS: usize = 32;
+/// Most earlier schemas whose newest version is kept; the one of the oldest version goes first.
+const MAX_EARLIER_SCHEMAS: usize = 4;
 
-/// The newest version of one kind of commit, how many there have been, and their summed delta.
+/// What has been counted in an epoch up to and with a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Totals {
+    /// Commits that count as data.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub data: u64,
+    /// Those of them that say themselves that they changed no row.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub empty: u64,
+    /// The rows that they added, less those that they removed.
+    #[serde(skip_serializing_if = "is_zero_rows")]
+    pub rows: i64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde asks for
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde asks for
+const fn is_zero_rows(rows: &i64) -> bool {
+    *rows == 0
+}
+
+/// A version with everything that the conditions on it are judged by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mark {
+    /// The version.
+    pub version: Version,
+    /// The format's name for what it did.
+    pub kind: CommitKind,
+    /// Whether it counts as data.
+    pub is_data: bool,
+    /// Whether it says itself that it changed no row.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_empty: bool,
+    /// The schema that it was written with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_id: Option<i64>,
+    /// What has been counted up to and with it.
+    #[serde(default)]
+    pub totals: Totals,
+    /// When it was recorded.
+    pub since: Timestamp,
+}
+
+/// The newest version of one kind of commit, and how many there have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Register {
     /// The newest.
-    pub version: Version,
+    #[serde(flatten)]
+    pub mark: Mark,
     /// How many were counted in this epoch.
     pub count: u64,
     /// Their delta records, summed.
     pub delta_records: i64,
-    /// When the newest was recorded.
-    pub since: Timestamp,
 }
 
 impl Register {
-    pub(super) fn after(before: Option<&Self>, version: Version, delta: i64, now: Timestamp) -> Self {
+    pub(super) fn after(before: Option<&Self>, mark: Mark, delta: i64) -> Self {
         let (count, sum) = before.map_or((0, 0), |register| (register.count, register.delta_records));
-        Self { version, count: count + 1, delta_records: sum.saturating_add(delta), since: now }
+        Self { mark, count: count + 1, delta_records: sum.saturating_add(delta) }
     }
 }
 
@@ -40,6 +89,12 @@ impl Register {
 pub struct Baseline {
     /// The newest commit then; absent for a table that had none.
     pub version: Option<Version>,
+    /// What had been counted by then.
+    #[serde(default)]
+    pub totals: Totals,
+    /// The watermark then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watermark: Option<Millis>,
 }
 
 /// A watermark and the version that brought it.
@@ -52,6 +107,8 @@ pub struct WatermarkRegister {
     pub version: Option<Version>,
     /// When it was recorded.
     pub since: Timestamp,
+    /// The first one of this epoch: windows of a group that has taken none are counted from here.
+    pub first: Millis,
 }
 
 /// The schema of the newest commit, what reading needs of it, and decisions by schema id.
@@ -67,6 +124,13 @@ pub struct SchemaRegister {
     pub approval_required: bool,
     /// Decisions, by schema id.
     pub decisions: BTreeMap<i64, SchemaStatus>,
+    /// The schema of the first read: it was there before anybody was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial: Option<i64>,
+    /// The newest version that counts as data under each earlier schema, so that a new schema does
+    /// not hide what came before it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub newest: BTreeMap<i64, Mark>,
 }
 
 /// A fact about one schema that the format's reader keeps.
@@ -97,11 +161,26 @@ impl SchemaRegister {
         kept(self.decisions.contains_key(&schema_id), MAX_SCHEMA_DECISIONS, "decisions about newer schemas")
     }
 
+    /// Keeps the newest version under the schema that another one follows.
+    pub(super) fn keep_newest(&mut self, mark: &Mark) {
+        let Some(schema_id) = mark.schema_id else { return };
+        self.newest.insert(schema_id, mark.clone());
+        while self.newest.len() > MAX_EARLIER_SCHEMAS {
+            let oldest = self.newest.iter().min_by_key(|(_, mark)| mark.version.position).map(|(id, _)| *id);
+            oldest.and_then(|id| self.newest.remove(&id));
+        }
+    }
+
     /// The status of the current schema.
     pub fn status(&self) -> SchemaStatus {
-        let Some(current) = self.current else { return SchemaStatus::Unknown };
-        match self.decisions.get(&current) {
+        self.current.map_or(SchemaStatus::Unknown, |current| self.status_of(current))
+    }
+
+    /// The status of a schema. The one of the first read is compatible unless somebody said otherwise.
+    pub fn status_of(&self, schema_id: i64) -> SchemaStatus {
+        match self.decisions.get(&schema_id) {
             Some(status) => *status,
+            None if self.initial == Some(schema_id) => SchemaStatus::Compatible,
             None if self.approval_required => SchemaStatus::PendingApproval,
             None => SchemaStatus::Unknown,
         }
@@ -132,6 +211,12 @@ pub struct TagEntry {
     pub fingerprint: Fingerprint,
     /// Its snapshot id.
     pub snapshot_id: String,
+    /// The schema that it was written with, where the tag says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_id: Option<i64>,
+    /// The format's name for what it did, where the tag says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<CommitKind>,
 }
 
 /// One backfill.
@@ -142,6 +227,46 @@ pub struct Backfill {
     pub status: BackfillStatus,
     /// Since when.
     pub since: Timestamp,
+    /// Where the asset stood when it began: later commits are its own.
+    #[serde(default)]
+    pub from: Position,
+    /// Where the asset stood when it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Position>,
+    /// The newest version that counts as data from before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Mark>,
+}
+
+impl TagEntry {
+    /// The tagged version with the facts that the tag itself has; counted as data.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            version: Version {
+                position: self.position,
+                fingerprint: self.fingerprint.clone(),
+                snapshot_id: self.snapshot_id.clone(),
+            },
+            kind: self.kind.clone().unwrap_or_else(|| CommitKind("TAGGED".to_owned())),
+            is_data: true,
+            is_empty: false,
+            schema_id: self.schema_id,
+            totals: Totals::default(),
+            since: Timestamp::UNIX_EPOCH,
+        }
+    }
+}
+
+impl Backfill {
+    /// Whether it has not ended.
+    pub fn is_running(&self) -> bool {
+        self.status == BackfillStatus::Running
+    }
+
+    /// Whether a commit was made while it ran.
+    pub fn covers(&self, position: Position) -> bool {
+        self.from < position && self.to.is_none_or(|to| position <= to)
+    }
 }
 
 /// Whether a backfill runs or has ended.

@@ -3,7 +3,7 @@
 mod key;
 mod machine;
 
-pub use key::trigger_key;
+pub use key::{Distinct, trigger_key};
 pub use machine::{Arrow, ArrowName, Decision, IllegalArrow, Status, StatusWord, WaitReason};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::asset::AssetKey;
 use crate::ids::{Alias, AssetId, ConnectionName, GroupName, InstanceId, TargetId, TaskCode, TraceId, TriggerKey};
+use crate::policy::Window;
+use crate::reason::Reason;
 use crate::target::WorkflowRef;
 use crate::version::Version;
 
@@ -70,6 +72,15 @@ pub struct Range {
     pub bounds: Bounds,
     /// The asset's watermark as read at evaluation, in milliseconds since 1970.
     pub watermark: Option<i64>,
+    /// The tag by which the version was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// Versions in the range whose checks failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_versions: Vec<Version>,
+    /// Whether commits of a backfill are in the range.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_backfill: bool,
     /// The revision of the asset's state as read at evaluation.
     pub head_rev: u64,
 }
@@ -116,6 +127,12 @@ pub struct Trigger {
     pub ranges: Vec<Range>,
     /// What it consumes, by group and asset; the next claim takes over the lower bounds if it fails.
     pub bounds: BTreeMap<GroupName, BTreeMap<AssetId, Bounds>>,
+    /// The window that it stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
+    /// The conditions that did not hold, where it was not started because all did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmet: Vec<Reason>,
     /// What the started workflow receives.
     pub parameters: BTreeMap<String, String>,
     /// When it was claimed.
@@ -151,12 +168,18 @@ pub struct Trigger {
 pub struct Claim {
     /// See the fields of [`Trigger`] of the same names.
     pub key: TriggerKey,
+    /// Why.
+    pub reason: StartReason,
     /// The groups.
     pub groups: BTreeSet<GroupName>,
     /// By asset.
     pub ranges: Vec<Range>,
     /// By group and asset.
     pub bounds: BTreeMap<GroupName, BTreeMap<AssetId, Bounds>>,
+    /// The window that it stands for.
+    pub window: Option<Window>,
+    /// The conditions that did not hold.
+    pub unmet: Vec<Reason>,
     /// What the started workflow receives.
     pub parameters: BTreeMap<String, String>,
     /// The trigger whose data it takes over, with what it inherits.
@@ -198,10 +221,12 @@ impl Trigger {
             connection: target.connection.clone(),
             workflow: target.workflow.clone(),
             start_at: target.start_at,
-            reason: StartReason::Ready,
+            reason: claim.reason,
             groups: claim.groups,
             ranges: claim.ranges,
             bounds: claim.bounds,
+            window: claim.window,
+            unmet: claim.unmet,
             parameters: claim.parameters,
             claimed_at: now,
             trace,

@@ -1,0 +1,246 @@
+//! Which version of an asset a dependency would take.
+
+use std::borrow::Cow;
+
+use super::{AssetView, Inputs};
+use crate::cursor::Taken;
+use crate::policy::{Coalesce, OnBackfill};
+use crate::state::{AssetState, Mark, QualityVerdict, SchemaStatus, TagEntry};
+use crate::target::{Conditions, Minimum, OnFailedVersion};
+use crate::version::Position;
+
+/// A version that may be taken.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate<'a> {
+    /// The version with its facts.
+    pub(super) mark: Cow<'a, Mark>,
+    /// The tag that led to it.
+    pub(super) tag: Option<&'a str>,
+}
+
+/// Why the newest version that counts is not taken: the first condition, in this order, that no
+/// version beyond the cursor meets.
+#[derive(Debug, Clone)]
+pub(super) enum Refused<'a> {
+    /// No version that counts is beyond the cursor.
+    NothingNew,
+    /// The newest is below the minimum.
+    BelowMinimum(&'a Mark),
+    /// All are of a backfill, which the target ignores.
+    Backfill,
+    /// The newest version with a verdict failed.
+    QualityFailed(&'a Mark),
+    /// The checks have not passed on it.
+    QualityUnknown(&'a Mark),
+    /// Its schema is not compatible.
+    Schema(&'a Mark, SchemaStatus),
+    /// It has no such tag.
+    Untagged(&'a Mark),
+}
+
+/// The newest version that counts for a dependency, whatever else is asked of it.
+pub(super) fn newest_counted<'a>(view: AssetView<'a>, state: &'a AssetState, conditions: &Conditions) -> Option<&'a Mark> {
+    if conditions.needs_history() {
+        let past = view.history.iter().rev().find(|past| {
+            let names = std::iter::once(past.mark.kind.0.as_str()).chain(past.application.as_deref());
+            counts(&past.mark, conditions)
+                && conditions.operations.as_ref().is_none_or(|operations| operations.admits(names.clone()))
+        });
+        return past.map(|past| &past.mark);
+    }
+    match &conditions.commit_kinds {
+        Some(kinds) => {
+            let registers = kinds.iter().filter_map(|kind| state.kinds.get(kind));
+            registers.map(|register| &register.mark).max_by_key(|mark| mark.version.position)
+        }
+        None if conditions.ignore_empty => state.newest_filled(),
+        None => state.data.as_ref().map(|data| &data.mark),
+    }
+}
+
+fn counts(mark: &Mark, conditions: &Conditions) -> bool {
+    match &conditions.commit_kinds {
+        Some(kinds) => kinds.contains(&mark.kind),
+        None => mark.is_data && !(conditions.ignore_empty && mark.is_empty),
+    }
+}
+
+/// By ordinal, in the history that the minimum was declared in or a later one.
+fn reaches(position: Position, minimum: Option<&Minimum>) -> bool {
+    minimum.is_none_or(|minimum| position.epoch >= minimum.epoch && position.ordinal >= minimum.ordinal)
+}
+
+/// The newest version beyond `beyond` that meets every condition on versions.
+pub(super) fn choose<'a>(
+    inputs: &Inputs<'a>,
+    view: AssetView<'a>,
+    state: &'a AssetState,
+    conditions: &Conditions,
+    beyond: Option<Position>,
+) -> Result<Candidate<'a>, Refused<'a>> {
+    if inputs.target.policies.coalesce == Coalesce::Each {
+        return next_of_history(inputs, view, state, conditions, beyond);
+    }
+    let newest = newest_counted(view, state, conditions);
+    let is_plain = conditions.quality.is_none() && !conditions.schema_compatible && conditions.tag.is_none();
+    let ignored = is_ignored(inputs, state);
+    // The common case: the register is the answer.
+    if let (true, Some(newest)) = (is_plain && !ignored(newest_position(newest)), newest)
+        && is_beyond(newest, beyond)
+        && reaches(newest.version.position, conditions.minimum.as_ref())
+    {
+        return Ok(Candidate { mark: Cow::Borrowed(newest), tag: None });
+    }
+    let is_free = |mark: &Mark| counts(mark, conditions) && reaches(mark.version.position, conditions.minimum.as_ref());
+    let blocked = conditions.quality.as_ref().and_then(|quality| {
+        let (mark, verdict) = state.quality.newest_verdict(&quality.checks)?;
+        (verdict == QualityVerdict::Failed && quality.on_failed == OnFailedVersion::Block).then_some(mark)
+    });
+    let meets = |mark: &Mark| {
+        is_free(mark)
+            && is_beyond(mark, beyond)
+            && !ignored(Some(mark.version.position))
+            && quality_of(state, conditions, mark.version.position) == QualityVerdict::Passed
+            && schema_of(state, conditions, mark.schema_id) == SchemaStatus::Compatible
+    };
+    if blocked.is_none() {
+        let found = match &conditions.tag {
+            Some(pattern) => {
+                let tags = state.tags.iter().filter(|(name, entry)| {
+                    entry.position.epoch == state.epoch && pattern.matches(name) && entry.position <= state.position()
+                });
+                let tagged = tags.map(|(name, entry)| Candidate { mark: mark_of_tag(state, entry), tag: Some(name) });
+                // Of two tags on one version the later name counts.
+                tagged.filter(|candidate| meets(&candidate.mark)).max_by_key(|candidate| candidate.mark.version.position)
+            }
+            None => {
+                let known = state.marks().chain(view.history.iter().map(|past| &past.mark));
+                let met = known.filter(|mark| meets(mark) && !conditions.needs_history());
+                met.max_by_key(|mark| mark.version.position).map(|mark| Candidate { mark: Cow::Borrowed(mark), tag: None })
+            }
+        };
+        if let Some(found) = found {
+            return Ok(found);
+        }
+    }
+    Err(refused(state, conditions, newest, beyond, blocked, &ignored))
+}
+
+fn refused<'a>(
+    state: &'a AssetState,
+    conditions: &Conditions,
+    newest: Option<&'a Mark>,
+    beyond: Option<Position>,
+    blocked: Option<&'a Mark>,
+    ignored: &impl Fn(Option<Position>) -> bool,
+) -> Refused<'a> {
+    let Some(newest) = newest.filter(|newest| is_beyond(newest, beyond)) else {
+        return blocked.filter(|mark| is_beyond(mark, beyond)).map_or(Refused::NothingNew, Refused::QualityFailed);
+    };
+    let position = newest.version.position;
+    if !reaches(position, conditions.minimum.as_ref()) {
+        return Refused::BelowMinimum(newest);
+    }
+    if ignored(Some(position)) {
+        return Refused::Backfill;
+    }
+    if let Some(failed) = blocked {
+        return Refused::QualityFailed(failed);
+    }
+    if quality_of(state, conditions, position) != QualityVerdict::Passed {
+        return match quality_of(state, conditions, position) {
+            QualityVerdict::Failed => Refused::QualityFailed(newest),
+            _ => Refused::QualityUnknown(newest),
+        };
+    }
+    match schema_of(state, conditions, newest.schema_id) {
+        SchemaStatus::Compatible => Refused::Untagged(newest),
+        other => Refused::Schema(newest, other),
+    }
+}
+
+/// The oldest version beyond the cursor that counts: with `each` every version is one step.
+fn next_of_history<'a>(
+    inputs: &Inputs<'a>,
+    view: AssetView<'a>,
+    state: &'a AssetState,
+    conditions: &Conditions,
+    beyond: Option<Position>,
+) -> Result<Candidate<'a>, Refused<'a>> {
+    let ignored = is_ignored(inputs, state);
+    let mut counted = view.history.iter().filter(|past| {
+        let names = std::iter::once(past.mark.kind.0.as_str()).chain(past.application.as_deref());
+        counts(&past.mark, conditions)
+            && is_beyond(&past.mark, beyond)
+            && conditions.operations.as_ref().is_none_or(|operations| operations.admits(names.clone()))
+    });
+    let next = counted.clone().find(|past| {
+        let position = past.mark.version.position;
+        reaches(position, conditions.minimum.as_ref()) && !ignored(Some(position))
+    });
+    match (next, counted.next_back()) {
+        (Some(past), _) => Ok(Candidate { mark: Cow::Borrowed(&past.mark), tag: None }),
+        (None, None) => Err(Refused::NothingNew),
+        (None, Some(past)) if !reaches(past.mark.version.position, conditions.minimum.as_ref()) => {
+            Err(Refused::BelowMinimum(&past.mark))
+        }
+        (None, Some(_)) => Err(Refused::Backfill),
+    }
+}
+
+fn newest_position(mark: Option<&Mark>) -> Option<Position> {
+    mark.map(|mark| mark.version.position)
+}
+
+/// Beyond what was taken.
+fn is_beyond(mark: &Mark, taken: Option<Position>) -> bool {
+    taken.is_none_or(|taken| taken < mark.version.position)
+}
+
+/// Whether a version is of a backfill that the target ignores.
+fn is_ignored<'a>(inputs: &Inputs<'_>, state: &'a AssetState) -> impl Fn(Option<Position>) -> bool + 'a {
+    let ignores = inputs.target.policies.on_backfill == OnBackfill::Ignore;
+    move |position| {
+        ignores && position.is_some_and(|position| state.backfills.values().any(|backfill| backfill.covers(position)))
+    }
+}
+
+fn quality_of(state: &AssetState, conditions: &Conditions, position: Position) -> QualityVerdict {
+    match &conditions.quality {
+        Some(quality) => state.quality.verdict(position, &quality.checks),
+        None => QualityVerdict::Passed,
+    }
+}
+
+fn schema_of(state: &AssetState, conditions: &Conditions, schema_id: Option<i64>) -> SchemaStatus {
+    if !conditions.schema_compatible {
+        return SchemaStatus::Compatible;
+    }
+    schema_id.map_or(SchemaStatus::Unknown, |id| state.schema.status_of(id))
+}
+
+/// The tagged version with the facts that are known of it.
+fn mark_of_tag<'a>(state: &'a AssetState, entry: &TagEntry) -> Cow<'a, Mark> {
+    let same = |mark: &&Mark| mark.version.position == entry.position && mark.version.fingerprint == entry.fingerprint;
+    match state.marks().find(same) {
+        Some(mark) => Cow::Borrowed(mark),
+        None => Cow::Owned(entry.mark()),
+    }
+}
+
+/// What a claim takes with a version: the version, and every register as it stands.
+pub(super) fn reach(state: &AssetState, candidate: Option<&Candidate<'_>>, taken: &Taken) -> Taken {
+    let mut reach = taken.clone();
+    // A version that was taken before is no way back.
+    let beyond = candidate.filter(|candidate| Some(candidate.mark.version.position) >= taken.position());
+    if let Some(candidate) = beyond {
+        reach.version = Some(candidate.mark.version.clone());
+        reach.totals = candidate.mark.totals;
+        reach.tag = candidate.tag.map(str::to_owned);
+        reach.schema_id = candidate.mark.schema_id.or(reach.schema_id);
+    }
+    reach.watermark = state.watermark.as_ref().map(|watermark| watermark.at).max(reach.watermark);
+    reach.backfill = state.finished_backfill().max(reach.backfill);
+    reach.cdc = state.cdc_lag_recovered_at.max(reach.cdc);
+    reach
+}

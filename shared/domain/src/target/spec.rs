@@ -1,0 +1,454 @@
+//! A target as a person declares it.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::conditions::OnFailedVersion;
+use super::selector::AssetSelector;
+use super::{Advance, WorkflowRef};
+use crate::Invalid;
+use crate::commit::CommitKind;
+use crate::ids::{Alias, ConnectionName, GroupName, TargetName, TaskCode, WorkflowCode};
+use crate::policy::{
+    Coalesce, Deadline, Every, Length, Mode, NotBefore, OnBackfill, OnDeadline, OnFailed, OnResume, OnRewrite,
+    OnUndecided, Operations, OrAt, Pattern, Policies, RunWindow, StartAs,
+};
+
+/// A target as a person declares it, by asset keys. Every key is described in `docs/yaml.md`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TargetSpec {
+    /// Its name within the project; absent, `workflow-<code or name>[-task-<code>]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<TargetName>,
+    /// The DolphinScheduler to start it on.
+    #[serde(default = "default_connection")]
+    pub connection: ConnectionName,
+    /// The workflow, by code. Either this or the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_definition_code: Option<WorkflowCode>,
+    /// The workflow, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_definition_name: Option<String>,
+    /// Start at this task and go on from there; absent, the whole workflow starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_definition_code: Option<TaskCode>,
+    /// Alternatives: any group that is ready starts the target.
+    pub groups: Vec<GroupSpec>,
+    /// 1 or absent: on. 0: switched off, cursors kept.
+    #[serde(default = "on", skip_serializing_if = "is_on")]
+    pub enabled_flag: u8,
+    /// See [`Policies::coalesce`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub coalesce: Coalesce,
+    /// Where a group that is new begins.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub start_from: StartFrom,
+    /// See [`Policies::on_backfill`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_backfill: OnBackfill,
+    /// See [`Policies::on_rewrite`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_rewrite: OnRewrite,
+    /// How far apart the two reads must be that together prove a rewrite, with `onRewrite: follow`;
+    /// absent, 60 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Length>,
+    /// See [`Policies::on_failed`]; absent, `extend`, and `hold` where ranges cannot be joined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failed: Option<OnFailed>,
+    /// See [`Policies::on_undecided`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_undecided: OnUndecided,
+    /// See [`Policies::on_resume`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_resume: OnResume,
+    /// See [`Policies::or_at`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub or_at: Option<OrAt>,
+    /// See [`Policies::quiet_period`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiet_period: Option<Length>,
+    /// See [`Policies::min_interval`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_interval: Option<Length>,
+    /// See [`Policies::not_before`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<NotBefore>,
+    /// See [`Policies::run_window`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_window: Option<RunWindow>,
+    /// See [`Policies::max_active`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_active: Option<u32>,
+    /// See [`Policies::after_workflow`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_workflow: Option<WorkflowRef>,
+    /// See [`Policies::deadline`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
+    /// See [`Policies::on_deadline`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_deadline: OnDeadline,
+    /// See [`Policies::mode`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mode: Mode,
+    /// See [`Policies::start_as`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub start_as: StartAs,
+    /// The workflow may write a table that starts it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub allow_self_loop: bool,
+    /// How long a sensor waits, in minutes: the same as a deadline `within` that alarms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_minutes: Option<u32>,
+    /// How often a sensor asks, in seconds. DolphinScheduler counts whole minutes: it is rounded up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check_interval_seconds: Option<u32>,
+}
+
+fn default_connection() -> ConnectionName {
+    // A literal that satisfies the type's own rules.
+    ConnectionName::new("default").unwrap_or_else(|_| unreachable!("`default` is a valid name"))
+}
+
+const fn on() -> u8 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde asks for
+const fn is_on(flag: &u8) -> bool {
+    *flag == 1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Where a group that is new begins.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "SnapshotIdText", into = "String")]
+pub enum StartFrom {
+    /// Only later commits count.
+    #[default]
+    Now,
+    /// The newest commit counts as new.
+    Current,
+    /// Everything that can be read counts.
+    Earliest,
+    /// This snapshot and everything after it.
+    Snapshot(String),
+}
+
+impl From<SnapshotIdText> for StartFrom {
+    fn from(text: SnapshotIdText) -> Self {
+        match text.0.as_str() {
+            "now" => Self::Now,
+            "current" => Self::Current,
+            "earliest" => Self::Earliest,
+            _ => Self::Snapshot(text.0),
+        }
+    }
+}
+
+impl From<StartFrom> for String {
+    fn from(start: StartFrom) -> Self {
+        match start {
+            StartFrom::Now => "now".to_owned(),
+            StartFrom::Current => "current".to_owned(),
+            StartFrom::Earliest => "earliest".to_owned(),
+            StartFrom::Snapshot(id) => id,
+        }
+    }
+}
+
+/// A group as a person declares it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GroupSpec {
+    /// Its name within the target.
+    #[serde(default = "default_group")]
+    pub name: GroupName,
+    /// How many members must have advanced; absent, all, and any where a prefix is among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advance: Option<Advance>,
+    /// What other alternatives consume stays new for this one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub independent: bool,
+    /// What must hold, all of it.
+    pub dependencies: Vec<DependencySpec>,
+}
+
+impl GroupSpec {
+    /// How many members must have advanced.
+    pub fn advance(&self) -> Advance {
+        let has_prefix = self.dependencies.iter().any(|dependency| dependency.asset.key().is_none());
+        self.advance.unwrap_or(if has_prefix { Advance::Any } else { Advance::All })
+    }
+}
+
+fn default_group() -> GroupName {
+    GroupName::new("default").unwrap_or_else(|_| unreachable!("`default` is a valid name"))
+}
+
+/// A dependency as a person declares it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DependencySpec {
+    /// The asset's key or one of its aliases, or a prefix of keys that ends with `*`.
+    pub asset: AssetSelector,
+    /// What the started workflow calls it; absent, derived from the table's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<Alias>,
+    /// A new commit is needed. `false`: a register that is named below has to move.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub snapshot_required: bool,
+    /// That snapshot or a later one of the same history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_snapshot_id: Option<SnapshotIdText>,
+    /// How many commits that count there must be beyond the cursor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_new_snapshots: Option<u64>,
+    /// Only commits of these kinds count; absent, those that change data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_kinds: Option<BTreeSet<CommitKind>>,
+    /// Commits that say themselves that they changed no row do not count.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ignore_empty: bool,
+    /// Which writers and operations count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<Operations>,
+    /// How many rows must have been added, summed over the range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_delta_records: Option<i64>,
+    /// The event time that the watermark must have reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watermark: Option<Timestamp>,
+    /// How far behind now the watermark may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_lag: Option<Length>,
+    /// One trigger for each window that the watermark has completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Every>,
+    /// The version must have passed its checks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality_status: Option<Passed>,
+    /// Which checks; absent, all that have reported on the version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<BTreeSet<String>>,
+    /// What a failed version means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failed_version: Option<OnFailedVersion>,
+    /// The version's schema must be compatible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_status: Option<Compatible>,
+    /// The version must have a tag of this form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Pattern>,
+    /// A backfill must have finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backfill: Option<Completed>,
+    /// CDC lag must have recovered.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cdc_lag_recovered: bool,
+    /// It may be absent, and must not have failed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub optional: bool,
+}
+
+impl DependencySpec {
+    /// A dependency on any new commit of an asset that changes data.
+    pub fn on(asset: impl Into<AssetSelector>) -> Self {
+        Self {
+            asset: asset.into(),
+            alias: None,
+            snapshot_required: true,
+            min_snapshot_id: None,
+            min_new_snapshots: None,
+            commit_kinds: None,
+            ignore_empty: false,
+            operations: None,
+            min_delta_records: None,
+            watermark: None,
+            max_lag: None,
+            every: None,
+            quality_status: None,
+            checks: None,
+            on_failed_version: None,
+            schema_status: None,
+            tag: None,
+            backfill: None,
+            cdc_lag_recovered: false,
+            optional: false,
+        }
+    }
+}
+
+const fn yes() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde asks for
+const fn is_yes(flag: &bool) -> bool {
+    *flag
+}
+
+/// The one quality status that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Passed {
+    /// Every required check passed.
+    Passed,
+}
+
+/// The one schema status that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Compatible {
+    /// Approved, or there from the beginning.
+    Compatible,
+}
+
+/// The one backfill status that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Completed {
+    /// It has finished.
+    Completed,
+}
+
+/// A snapshot id, which JSON and YAML may give as a number or as text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct SnapshotIdText(pub String);
+
+impl<'de> Deserialize<'de> for SnapshotIdText {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum NumberOrText {
+            Number(u64),
+            Text(String),
+        }
+        Ok(Self(match NumberOrText::deserialize(deserializer)? {
+            NumberOrText::Number(number) => number.to_string(),
+            NumberOrText::Text(text) => text,
+        }))
+    }
+}
+
+impl TargetSpec {
+    /// A target that starts a workflow, with every policy at its default.
+    pub fn starting(workflow: WorkflowRef, groups: Vec<GroupSpec>) -> Self {
+        let (code, name) = match workflow {
+            WorkflowRef::Code(code) => (Some(code), None),
+            WorkflowRef::Name(name) => (None, Some(name)),
+        };
+        Self {
+            name: None,
+            connection: default_connection(),
+            workflow_definition_code: code,
+            workflow_definition_name: name,
+            task_definition_code: None,
+            groups,
+            enabled_flag: 1,
+            coalesce: Coalesce::default(),
+            start_from: StartFrom::default(),
+            on_backfill: OnBackfill::default(),
+            on_rewrite: OnRewrite::default(),
+            settle: None,
+            on_failed: None,
+            on_undecided: OnUndecided::default(),
+            on_resume: OnResume::default(),
+            or_at: None,
+            quiet_period: None,
+            min_interval: None,
+            not_before: None,
+            run_window: None,
+            max_active: None,
+            after_workflow: None,
+            deadline: None,
+            on_deadline: OnDeadline::default(),
+            mode: Mode::default(),
+            start_as: StartAs::default(),
+            allow_self_loop: false,
+            timeout_minutes: None,
+            check_interval_seconds: None,
+        }
+    }
+
+    /// The name that the target gets.
+    pub fn target_name(&self) -> Result<TargetName, Invalid> {
+        if let Some(name) = &self.name {
+            return Ok(name.clone());
+        }
+        let workflow = match self.workflow()? {
+            WorkflowRef::Code(code) => code.to_string(),
+            WorkflowRef::Name(name) => name,
+        };
+        let task = self.task_definition_code.map(|code| format!("-task-{code}")).unwrap_or_default();
+        TargetName::new(format!("workflow-{workflow}{task}")).map_err(|_| {
+            Invalid::new("name", "no name can be derived from the workflow's name", "give the target a `name`")
+        })
+    }
+
+    /// The workflow that it starts.
+    pub fn workflow(&self) -> Result<WorkflowRef, Invalid> {
+        match (self.workflow_definition_code, self.workflow_definition_name.as_deref()) {
+            (Some(code), None) if code.0 > 0 => Ok(WorkflowRef::Code(code)),
+            (None, Some(name)) if !name.is_empty() && name.len() <= 255 => Ok(WorkflowRef::Name(name.to_owned())),
+            (Some(_), Some(_)) => Err(Invalid::new(
+                "workflowDefinitionName",
+                "both a code and a name are given",
+                "give either `workflowDefinitionCode` or `workflowDefinitionName`",
+            )),
+            (None, Some(name)) => Err(Invalid::new(
+                "workflowDefinitionName",
+                format!("it has {} bytes", name.len()),
+                "use the workflow's name of 1 to 255 bytes",
+            )),
+            (code, None) => Err(Invalid::new(
+                "workflowDefinitionCode",
+                code.map_or_else(
+                    || "no workflow is named".to_owned(),
+                    |code| format!("{code} is no workflow definition code"),
+                ),
+                "give its positive code as `workflowDefinitionCode`, or its name as `workflowDefinitionName`",
+            )),
+        }
+    }
+
+    /// Whether some dependency asks for windows.
+    pub fn has_windows(&self) -> bool {
+        self.groups.iter().flat_map(|group| &group.dependencies).any(|dependency| dependency.every.is_some())
+    }
+
+    /// The policies that it asks for.
+    pub fn policies(&self) -> Policies {
+        // Where each trigger stands for one version or one window, a later one cannot take over the
+        // data of one that failed.
+        let is_apart = self.coalesce == Coalesce::Each || self.has_windows();
+        let deadline = self.timeout_minutes.and_then(|minutes| Length::from_seconds(i64::from(minutes) * 60).ok());
+        Policies {
+            coalesce: self.coalesce,
+            on_backfill: self.on_backfill,
+            on_rewrite: self.on_rewrite,
+            on_failed: self.on_failed.unwrap_or(if is_apart { OnFailed::Hold } else { OnFailed::Extend }),
+            on_undecided: self.on_undecided,
+            on_resume: self.on_resume,
+            or_at: self.or_at.clone(),
+            quiet_period: self.quiet_period,
+            min_interval: self.min_interval,
+            not_before: self.not_before.clone(),
+            run_window: self.run_window.clone(),
+            max_active: self.max_active,
+            after_workflow: self.after_workflow.clone(),
+            deadline: self.deadline.clone().or_else(|| deadline.map(Deadline::Within)),
+            on_deadline: self.on_deadline,
+            mode: self.mode,
+            start_as: self.start_as,
+        }
+    }
+}
