@@ -5,7 +5,9 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Output;
-use lakebell_engine::ports::storage::{Listed, Object, TableStorage};
+use aws_sdk_s3::primitives::ByteStream;
+use jiff::Timestamp;
+use lakebell_engine::ports::storage::{Listed, Listing, Opened, Pieces, TableStorage};
 use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::failure::{Cause, Doing, cause_of, engine_error};
@@ -28,8 +30,7 @@ impl S3Storage {
     async fn page(
         &self,
         bucket: &str,
-        prefix: &str,
-        delimiter: Option<&str>,
+        listing: Listing<'_>,
         rows: usize,
         token: Option<String>,
     ) -> Result<ListObjectsV2Output, EngineError> {
@@ -37,59 +38,50 @@ impl S3Storage {
             .client
             .list_objects_v2()
             .bucket(bucket)
-            .prefix(prefix)
+            .prefix(listing.prefix)
             .max_keys(i32::try_from(rows.min(ROWS_PER_PAGE)).unwrap_or(i32::MAX))
-            .set_delimiter(delimiter.map(str::to_owned))
+            .set_delimiter(listing.is_flat.then(|| "/".to_owned()))
+            .set_start_after(listing.after.map(str::to_owned))
             .set_continuation_token(token);
-        request.send().await.map_err(|error| failure(error, "s3:ListBucket", bucket, prefix))
+        request.send().await.map_err(|error| failure(error, "s3:ListBucket", bucket, listing.prefix))
     }
 }
 
 #[async_trait]
 impl TableStorage for S3Storage {
-    async fn get(&self, bucket: &str, key: &str, limit: usize) -> Result<Option<Object>, EngineError> {
+    async fn open(&self, bucket: &str, key: &str) -> Result<Option<Opened>, EngineError> {
         let answer = match self.client.get_object().bucket(bucket).key(key).send().await {
             Ok(answer) => answer,
             Err(error) if error.code() == Some("NoSuchKey") => return Ok(None),
             Err(error) => return Err(failure(error, "s3:GetObject", bucket, key)),
         };
         let etag = unquoted(answer.e_tag());
-        let announced = answer.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
-        if announced > limit {
-            return Err(too_large(bucket, key, limit));
-        }
-        let mut bytes = Vec::with_capacity(announced);
-        let mut body = answer.body;
-        loop {
-            let chunk = body.try_next().await.map_err(|error| {
-                let message = format!("bucket `{bucket}` broke off while `{key}` was read");
-                EngineError::new(ErrorKind::Unavailable, message).caused_by(error)
-            })?;
-            let Some(chunk) = chunk else { break };
-            if bytes.len() + chunk.len() > limit {
-                return Err(too_large(bucket, key, limit));
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        Ok(Some(Object { bytes, etag }))
+        let size = answer.content_length().and_then(|length| u64::try_from(length).ok()).unwrap_or(0);
+        let pieces = S3Pieces { bucket: bucket.to_owned(), key: key.to_owned(), body: answer.body };
+        Ok(Some(Opened { etag, size, pieces: Box::new(pieces) }))
     }
 
-    async fn list(&self, bucket: &str, prefix: &str, limit: usize) -> Result<Vec<Listed>, EngineError> {
+    async fn list(&self, bucket: &str, listing: Listing<'_>) -> Result<Vec<Listed>, EngineError> {
         let mut rows = Vec::new();
         let mut token = None;
-        while rows.len() < limit {
-            let page = self.page(bucket, prefix, None, limit - rows.len(), token).await?;
-            let listed = page
-                .contents()
-                .iter()
-                .filter_map(|object| Some(Listed { key: object.key()?.to_owned(), etag: unquoted(object.e_tag()) }));
+        while rows.len() < listing.limit {
+            // Folders fill pages as well, so whole pages are asked for where there may be some.
+            let wanted = if listing.is_flat { ROWS_PER_PAGE } else { listing.limit - rows.len() };
+            let page = self.page(bucket, listing, wanted, token).await?;
+            let listed = page.contents().iter().filter_map(|object| {
+                Some(Listed {
+                    key: object.key()?.to_owned(),
+                    etag: unquoted(object.e_tag()),
+                    modified: object.last_modified().and_then(|at| Timestamp::from_second(at.secs()).ok()),
+                })
+            });
             rows.extend(listed);
             token = page.next_continuation_token().map(str::to_owned);
             if token.is_none() {
                 break;
             }
         }
-        rows.truncate(limit);
+        rows.truncate(listing.limit);
         Ok(rows)
     }
 
@@ -98,7 +90,7 @@ impl TableStorage for S3Storage {
         let mut token = None;
         while names.len() < limit {
             // Objects directly below the prefix fill pages, too, so whole pages are asked for.
-            let page = self.page(bucket, prefix, Some("/"), ROWS_PER_PAGE, token).await?;
+            let page = self.page(bucket, Listing::folder(prefix, limit), ROWS_PER_PAGE, token).await?;
             let folders = page.common_prefixes().iter().filter_map(|folder| {
                 let name = folder.prefix()?.strip_prefix(prefix)?;
                 Some(name.strip_suffix('/').unwrap_or(name).to_owned())
@@ -114,13 +106,31 @@ impl TableStorage for S3Storage {
     }
 }
 
-fn unquoted(etag: Option<&str>) -> String {
-    etag.unwrap_or_default().trim_matches('"').to_owned()
+/// The body of an answer.
+struct S3Pieces {
+    bucket: String,
+    key: String,
+    body: ByteStream,
 }
 
-fn too_large(bucket: &str, key: &str, limit: usize) -> EngineError {
-    let message = format!("the object is larger than the {limit} bytes that are read of it");
-    EngineError::new(ErrorKind::Damaged, message).with("bucket", bucket).with("key", key)
+#[async_trait]
+impl Pieces for S3Pieces {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+        loop {
+            let piece = self.body.try_next().await.map_err(|error| {
+                let message = format!("bucket `{}` broke off while `{}` was read", self.bucket, self.key);
+                EngineError::new(ErrorKind::Unavailable, message).caused_by(error)
+            })?;
+            match piece {
+                Some(piece) if piece.is_empty() => {}
+                piece => return Ok(piece.map(|piece| piece.to_vec())),
+            }
+        }
+    }
+}
+
+fn unquoted(etag: Option<&str>) -> String {
+    etag.unwrap_or_default().trim_matches('"').to_owned()
 }
 
 /// An error of S3. A bucket that does not exist here may not be read, as far as a table goes: both

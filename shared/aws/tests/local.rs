@@ -21,10 +21,11 @@ use lakebell_domain::ids::{AssetId, AttemptId, ConnectionName, TraceId, TriggerK
 use lakebell_engine::ports::items::{Draft, ItemStore, Key, Write, Written};
 use lakebell_engine::ports::queue::{Message, Queue};
 use lakebell_engine::ports::scheduler::ConnectionSpec;
-use lakebell_engine::ports::storage::TableStorage;
+use lakebell_engine::ports::storage::{Listing, TableStorage};
 use lakebell_engine::ports::time::Random;
 use lakebell_engine::{ErrorKind, layout};
 use lakebell_testkit::contract::{item_store_contract, no_lost_update};
+use lakebell_testkit::storage_contract;
 use tokio::task::JoinSet;
 
 use support::{Server, Step, dynamodb, emulator};
@@ -169,10 +170,10 @@ async fn s3_is_read_listed_and_bounded() {
     let large = storage.get(&bucket, keys[0], 5).await.unwrap_err();
     assert_eq!(large.kind(), ErrorKind::Damaged);
 
-    let listed = storage.list(&bucket, "db/t=1 ä/", 10).await.unwrap();
+    let listed = storage.list(&bucket, Listing::below("db/t=1 ä/", 10)).await.unwrap();
     assert_eq!(listed.iter().map(|row| row.key.as_str()).collect::<Vec<_>>(), [keys[2], keys[0], keys[1]]);
     assert_eq!(listed[1].etag, object.etag, "a listing shows the tag that a read shows");
-    assert_eq!(storage.list(&bucket, "db/", 2).await.unwrap().len(), 2);
+    assert_eq!(storage.list(&bucket, Listing::below("db/", 2)).await.unwrap().len(), 2);
     assert_eq!(storage.folders(&bucket, "db/", 10).await.unwrap(), ["t=1 ä", "u"]);
     assert_eq!(storage.folders(&bucket, "db/", 1).await.unwrap(), ["t=1 ä"]);
 
@@ -183,6 +184,19 @@ async fn s3_is_read_listed_and_bounded() {
         client.delete_object().bucket(&bucket).key(key).send().await.unwrap();
     }
     client.delete_bucket().bucket(&bucket).send().await.unwrap();
+}
+
+#[tokio::test]
+async fn s3_keeps_the_contract_of_storage() {
+    let Some(endpoint) = emulator("the contract of storage") else { return };
+    let client = s3(&endpoint);
+    let bucket = unique("lake");
+    client.create_bucket().bucket(&bucket).send().await.unwrap();
+    for key in storage_contract::OBJECTS {
+        let body = ByteStream::from(key.as_bytes().to_vec());
+        client.put_object().bucket(&bucket).key(key).body(body).send().await.unwrap();
+    }
+    storage_contract::check(&S3Storage::new(client), &bucket).await;
 }
 
 #[tokio::test]
@@ -203,9 +217,9 @@ async fn s3_lists_over_several_pages() {
         });
     }
     puts.join_all().await;
-    let listed = storage.list(&bucket, "t/", 5000).await.unwrap();
+    let listed = storage.list(&bucket, Listing::below("t/", 5000)).await.unwrap();
     assert_eq!((listed.len(), listed[1004].key.as_str()), (1005, "t/01004/x"));
-    assert_eq!(storage.list(&bucket, "t/", 1002).await.unwrap().len(), 1002);
+    assert_eq!(storage.list(&bucket, Listing::below("t/", 1002)).await.unwrap().len(), 1002);
     let folders = storage.folders(&bucket, "t/", 5000).await.unwrap();
     assert_eq!((folders.len(), folders[1004].as_str()), (1005, "01004"));
 }

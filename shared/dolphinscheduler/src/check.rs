@@ -11,26 +11,23 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TriggerKey, WorkflowCode};
-use lakebell_engine::ports::scheduler::{CheckOutcome, Refusal};
+use lakebell_engine::ports::scheduler::{CheckOutcome, InstanceState, Refusal};
 use serde_json::Value;
 
 use crate::list::{Reach, each_row, unexpected};
 use crate::parameters::{Carries, carries};
+use crate::rows::{self, TIME};
 use crate::scheduler::DolphinScheduler;
 use crate::session::{Session, data_of};
 use crate::spelling::Spelling;
 
 /// How far before the start instances are looked at: clocks may differ, and the filter is read and
 /// the times are shown in zones that the client cannot know.
-const MARGIN: SignedDuration = SignedDuration::from_hours(24);
+pub(crate) const MARGIN: SignedDuration = SignedDuration::from_hours(24);
 /// How many instances are read one by one (3.1) before the round gives up.
-const MOST_CANDIDATES: usize = 1000;
-/// How times are written in queries and answers, without a zone.
-const TIME: &str = "%Y-%m-%d %H:%M:%S";
+pub(crate) const MOST_CANDIDATES: usize = 1000;
 
 /// What is looked for.
 struct Wanted<'a> {
@@ -123,15 +120,20 @@ async fn commands(
     Ok(())
 }
 
-/// 3.1 only tells how many starts wait: as long as one does, it may be the one looked for.
-async fn count_commands(session: &mut Session<'_>, seen: &mut Seen) -> Result<(), Refusal> {
+/// How many starts of any workflow wait for a master, backfills among them. All that 3.1 tells of
+/// commands.
+pub(crate) async fn starts_waiting(session: &mut Session<'_>) -> Result<i64, Refusal> {
     let data = data_of(session.get("projects/analysis/command-state-count", &[]).await)?;
     let counts = data.as_array().ok_or_else(|| unexpected("the command count came without rows"))?;
-    let waiting: i64 = counts
-        .iter()
-        .filter(|row| row.get("commandState").and_then(Value::as_str) == Some("START_PROCESS"))
-        .map(|row| row.get("normalCount").and_then(Value::as_i64).unwrap_or(1))
-        .sum();
+    let is_start = |row: &&Value| {
+        matches!(row.get("commandState").and_then(Value::as_str), Some("START_PROCESS" | "COMPLEMENT_DATA"))
+    };
+    Ok(counts.iter().filter(is_start).map(|row| row.get("normalCount").and_then(Value::as_i64).unwrap_or(1)).sum())
+}
+
+/// As long as a start waits in 3.1, it may be the one looked for.
+async fn count_commands(session: &mut Session<'_>, seen: &mut Seen) -> Result<(), Refusal> {
+    let waiting = starts_waiting(session).await?;
     if waiting > 0 {
         seen.obstacles.push(format!("{waiting} starts wait for a master, and 3.1 does not show whose they are"));
     }
@@ -152,7 +154,7 @@ async fn instances(
     }
     let mut candidates = BTreeSet::new();
     let reach = each_row(session, &spelling.instances(wanted.project), &filters, |row| {
-        if began(row).is_some_and(|began| began < earliest) {
+        if rows::time(row, "startTime").is_some_and(|began| began < earliest) {
             return ControlFlow::Break(());
         }
         match row.get("id").and_then(Value::as_i64) {
@@ -190,17 +192,6 @@ async fn master_alive(session: &mut Session<'_>, spelling: &Spelling) -> Result<
     Ok(!masters.is_empty())
 }
 
-/// When an instance began, as far as the text says it: shown without a zone, taken as UTC.
-fn began(row: &Value) -> Option<Timestamp> {
-    let text = row.get("startTime")?.as_str()?;
-    DateTime::strptime(TIME, text).ok()?.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp())
-}
-
-/// Whether a state is an end that no master leaves by itself.
-fn has_ended(state: &str) -> bool {
-    matches!(state, "SUCCESS" | "FAILURE" | "STOP" | "BLOCK")
-}
-
 impl Seen {
     /// Takes note of a command and of the instance made with it, where there is one; whether it
     /// carries the key.
@@ -223,7 +214,7 @@ impl Seen {
     }
 
     fn instance(&mut self, wanted: &Wanted<'_>, id: i64, row: &Value) {
-        let ended = row.get("state").and_then(Value::as_str).is_some_and(has_ended);
+        let ended = rows::state(row).is_some_and(InstanceState::has_ended);
         match carries(row, wanted.key) {
             Carries::This => {
                 self.instances.insert(id);
@@ -267,8 +258,6 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -291,12 +280,5 @@ mod tests {
         assert!(matches!(undecided.decide(), CheckOutcome::Undecided { .. }));
         let joined = Seen { unknown: BTreeSet::from([3]), others: BTreeSet::from([3]), ..Seen::default() };
         assert_eq!(joined.decide(), CheckOutcome::CleanRound);
-    }
-
-    #[test]
-    fn times_without_a_zone_are_read() {
-        let row = json!({"startTime": "2026-01-02 03:04:05"});
-        assert_eq!(began(&row).unwrap().to_string(), "2026-01-02T03:04:05Z");
-        assert_eq!(began(&json!({"startTime": null})), None);
     }
 }

@@ -3,6 +3,8 @@
 //! Source: `PropertyUtils.java`, `ProcessServiceImpl.java` (3.1, 3.2) and the command handlers of
 //! the line that became 3.3.
 
+use lakebell_domain::ids::TriggerKey;
+use lakebell_engine::ports::scheduler::CarriedKey;
 use serde_json::Value;
 
 /// The start parameter that carries the trigger key.
@@ -19,39 +21,52 @@ pub(crate) enum Carries {
     Unknown,
 }
 
-/// Looks into `commandParam` first and then, where those do not hold it, into `globalParams`.
+/// What a row says about this trigger key.
 pub(crate) fn carries(row: &Value, key: &str) -> Carries {
-    match of_command(row.get("commandParam"), key) {
-        Carries::This => Carries::This,
-        other => match row.get("globalParams").and_then(decoded) {
-            Some(globals) if has_property(&globals, key) => Carries::This,
-            _ => other,
-        },
+    let (keys, known) = keys(row);
+    if keys.iter().any(|found| found == key) {
+        Carries::This
+    } else if known {
+        Carries::Another
+    } else {
+        Carries::Unknown
     }
 }
 
-fn of_command(param: Option<&Value>, key: &str) -> Carries {
-    let Some(param) = param.and_then(decoded) else { return Carries::Unknown };
-    let Value::Object(param) = param else { return Carries::Unknown };
-    // 3.1 and 3.2: a JSON text inside the JSON text.
-    let nested = param.get("StartParams").filter(|value| !value.is_null()).map(decoded);
-    // 3.3 and later: a list of properties.
-    let listed = param.get("commandParams").filter(|value| !value.is_null()).map(decoded);
-    if matches!(nested, Some(None)) || matches!(listed, Some(None)) {
-        return Carries::Unknown;
+/// The trigger key that a row carries, whichever it is. A text that is none counts as no key.
+pub(crate) fn carried(row: &Value) -> CarriedKey {
+    let (keys, known) = keys(row);
+    match keys.into_iter().find_map(|key| TriggerKey::new(&key).ok()) {
+        Some(key) => CarriedKey::Trigger(key),
+        None if known => CarriedKey::None,
+        None => CarriedKey::Unknown,
     }
-    let in_nested = nested.flatten().is_some_and(|map| map.get(KEY).and_then(Value::as_str) == Some(key));
-    let in_listed = listed.flatten().is_some_and(|list| has_property(&list, key));
-    if in_nested || in_listed { Carries::This } else { Carries::Another }
 }
 
-fn has_property(list: &Value, key: &str) -> bool {
-    list.as_array().is_some_and(|list| {
-        list.iter().any(|property| {
-            property.get("prop").and_then(Value::as_str) == Some(KEY)
-                && property.get("value").and_then(Value::as_str) == Some(key)
-        })
-    })
+/// The trigger keys in a row's parameters (`commandParam` first, then `globalParams`), and whether
+/// the absence of a key would mean anything: that takes a `commandParam` that can be read.
+fn keys(row: &Value) -> (Vec<String>, bool) {
+    let mut keys = Vec::new();
+    let mut known = false;
+    if let Some(Value::Object(param)) = row.get("commandParam").and_then(decoded) {
+        let part = |name: &str| param.get(name).filter(|value| !value.is_null()).map(decoded);
+        // 3.1 and 3.2: a JSON text inside the JSON text.
+        let nested = part("StartParams");
+        // 3.3 and later: a list of properties.
+        let listed = part("commandParams");
+        known = !matches!(nested, Some(None)) && !matches!(listed, Some(None));
+        let nested = nested.flatten().and_then(|map| map.get(KEY)?.as_str().map(str::to_owned));
+        keys.extend(nested);
+        keys.extend(listed.flatten().as_ref().into_iter().flat_map(of_properties));
+    }
+    keys.extend(row.get("globalParams").and_then(decoded).as_ref().into_iter().flat_map(of_properties));
+    (keys, known)
+}
+
+fn of_properties(list: &Value) -> impl Iterator<Item = String> {
+    let is_key = |property: &&Value| property.get("prop").and_then(Value::as_str) == Some(KEY);
+    let properties = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    properties.iter().filter(is_key).filter_map(|property| property.get("value")?.as_str().map(str::to_owned))
 }
 
 /// A value that is JSON, or JSON as text; `None` for null, an empty text and text that is no JSON.
@@ -101,5 +116,15 @@ mod tests {
         }
         assert_eq!(carries(&json!({"commandParam": "{}"}), "k1"), Carries::Another);
         assert_eq!(carries(&json!({"commandParam": r#"{"commandParams":null}"#}), "k1"), Carries::Another);
+    }
+
+    #[test]
+    fn whichever_key_is_carried_is_told() {
+        let row = |key: &str| json!({"commandParam": json!({"commandParams": [{"prop": KEY, "value": key}]})});
+        let key = TriggerKey::new("0123abcd").unwrap();
+        assert_eq!(carried(&row("0123abcd")), CarriedKey::Trigger(key));
+        assert_eq!(carried(&row("typed by hand")), CarriedKey::None);
+        assert_eq!(carried(&json!({"commandParam": "{}"})), CarriedKey::None);
+        assert_eq!(carried(&json!({"commandParam": null})), CarriedKey::Unknown);
     }
 }

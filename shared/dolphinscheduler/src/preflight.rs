@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use lakebell_domain::ids::{ConnectionName, ProjectCode, WorkflowCode};
-use lakebell_engine::ports::scheduler::{Preflight, Refusal, StartRequest, WorkflowRef};
+use lakebell_engine::ports::scheduler::{ExecutionType, Preflight, Refusal, StartRequest, WorkflowRef};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::classify::{self, Class};
 use crate::envelope::Answer;
+use crate::list::unexpected;
 use crate::scheduler::{DolphinScheduler, PREPARATION};
 use crate::session::{NoSession, Session};
 use crate::spelling::Spelling;
@@ -39,10 +40,8 @@ impl DolphinScheduler {
                 Err(NoSession::Unavailable(refusal)) => Preflight::Unavailable(refusal),
             }
         };
-        let found = timeout(PREPARATION, asking).await.unwrap_or_else(|_| {
-            let detail = format!("no answer within {} s", PREPARATION.as_secs());
-            Preflight::Unavailable(Refusal { code: "TRANSPORT_ERROR".to_owned(), detail })
-        });
+        let found =
+            timeout(PREPARATION, asking).await.unwrap_or_else(|_| Preflight::Unavailable(too_long(PREPARATION)));
         match found {
             Preflight::Startable { .. } => self.preflights.put(key, found.clone(), STARTABLE),
             Preflight::Offline { .. } | Preflight::Missing { .. } => {
@@ -58,6 +57,28 @@ impl DolphinScheduler {
             Ok(spelling) => spelling,
             Err(refusal) => return Preflight::Unavailable(refusal),
         };
+        let definition = match self.definition(session, &spelling, project, workflow).await {
+            Ok(definition) => definition,
+            Err(none) => return none,
+        };
+        let Definition { code, state, execution, alert_group } = definition;
+        if state != "ONLINE" {
+            let detail = format!("workflow {} is {state}: bring it online", shown(workflow));
+            return Preflight::Offline { detail };
+        }
+        let key = (session.spec.name.clone(), project, code);
+        self.alert_groups.put(key, alert_group, STARTABLE);
+        Preflight::Startable { workflow: code, execution }
+    }
+
+    /// Reads a definition, whatever its release state; otherwise why there is none.
+    pub(crate) async fn definition(
+        &self,
+        session: &mut Session<'_>,
+        spelling: &Spelling,
+        project: ProjectCode,
+        workflow: &WorkflowRef,
+    ) -> Result<Definition, Preflight> {
         let answer = match workflow {
             WorkflowRef::Code(code) => session.get(&spelling.definition_by_code(project, *code), &[]).await,
             WorkflowRef::Name(name) => {
@@ -67,12 +88,7 @@ impl DolphinScheduler {
         if answer.is_unknown_path() {
             self.forget_line(session);
         }
-        let (found, alert_group) = judge(&spelling, project, workflow, answer);
-        if let Preflight::Startable { workflow } = &found {
-            let key = (session.spec.name.clone(), project, *workflow);
-            self.alert_groups.put(key, alert_group, STARTABLE);
-        }
-        found
+        judge(spelling, project, workflow, answer)
     }
 
     /// Reads the definition of a start whose preflight is no longer remembered, for its alert group.
@@ -81,13 +97,27 @@ impl DolphinScheduler {
     }
 }
 
-/// What the answer says, and the alert group of the definition.
+/// What a definition's detail says.
+pub(crate) struct Definition {
+    pub(crate) code: WorkflowCode,
+    /// `ONLINE` or `OFFLINE`.
+    state: String,
+    execution: ExecutionType,
+    alert_group: Option<i64>,
+}
+
+/// The refusal of a question that took too long.
+pub(crate) fn too_long(limit: Duration) -> Refusal {
+    let detail = format!("no answer within {} s", limit.as_secs());
+    Refusal { code: "TRANSPORT_ERROR".to_owned(), detail }
+}
+
 fn judge(
     spelling: &Spelling,
     project: ProjectCode,
     workflow: &WorkflowRef,
     answer: Answer,
-) -> (Preflight, Option<i64>) {
+) -> Result<Definition, Preflight> {
     let found = match answer {
         Answer::Envelope { code: 0, data, .. } => data,
         Answer::Envelope { code, ref msg, .. } => {
@@ -95,33 +125,41 @@ fn judge(
             // Refused for a reason that stays until somebody changes something.
             let stays = matches!(classify::by_code(code, msg), Class::Permanent | Class::Offline);
             let detail = format!("{} ({})", refusal.detail, refusal.code);
-            let found = if stays { Preflight::Missing { detail } } else { Preflight::Unavailable(refusal) };
-            return (found, None);
+            return Err(if stays { Preflight::Missing { detail } } else { Preflight::Unavailable(refusal) });
         }
-        other => return (Preflight::Unavailable(classify::refusal(&other)), None),
+        other => return Err(Preflight::Unavailable(classify::refusal(&other))),
     };
     // Some releases answer the definition itself, not a detail around it.
     let definition = found.get(spelling.definition).unwrap_or(&found);
     let Some(code) = definition.get("code").and_then(Value::as_i64) else {
         if found.is_null() {
-            return (Preflight::Missing { detail: format!("the project has no workflow {}", shown(workflow)) }, None);
+            return Err(Preflight::Missing { detail: format!("the project has no workflow {}", shown(workflow)) });
         }
-        let detail = "the answer names no workflow code".to_owned();
-        return (Preflight::Unavailable(Refusal { code: "UNEXPECTED_ANSWER".to_owned(), detail }), None);
+        return Err(Preflight::Unavailable(unexpected("the answer names no workflow code")));
     };
     // Before 3.4 some releases serve a definition under any project.
     let elsewhere = definition.get("projectCode").and_then(Value::as_i64).filter(|other| *other != project.0);
     if let Some(other) = elsewhere {
         let detail = format!("workflow {} belongs to project {other}, not {project}", shown(workflow));
-        return (Preflight::Missing { detail }, None);
+        return Err(Preflight::Missing { detail });
     }
-    let state = definition.get("releaseState").and_then(Value::as_str).unwrap_or("unknown");
-    if state != "ONLINE" {
-        let detail = format!("workflow {} is {state}: bring it online", shown(workflow));
-        return (Preflight::Offline { detail }, None);
+    let text = |field: &str| definition.get(field).and_then(Value::as_str);
+    Ok(Definition {
+        code: WorkflowCode(code),
+        state: text("releaseState").unwrap_or("unknown").to_owned(),
+        execution: execution_of(text("executionType")),
+        alert_group: definition.get("warningGroupId").and_then(Value::as_i64),
+    })
+}
+
+fn execution_of(name: Option<&str>) -> ExecutionType {
+    match name {
+        Some("PARALLEL") => ExecutionType::Parallel,
+        Some("SERIAL_WAIT") => ExecutionType::SerialWait,
+        Some("SERIAL_DISCARD") => ExecutionType::SerialDiscard,
+        Some("SERIAL_PRIORITY") => ExecutionType::SerialPriority,
+        _ => ExecutionType::Unknown,
     }
-    let alert_group = definition.get("warningGroupId").and_then(Value::as_i64);
-    (Preflight::Startable { workflow: WorkflowCode(code) }, alert_group)
 }
 
 fn shown(workflow: &WorkflowRef) -> String {

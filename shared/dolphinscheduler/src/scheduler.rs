@@ -7,19 +7,17 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TriggerKey, WorkflowCode};
 use lakebell_engine::ports::scheduler::{
-    CheckOutcome, Connections, InstanceState, Preflight, Refusal, Scheduler, StartOutcome, StartRequest, VersionLine,
-    WorkflowRef,
+    Active, CheckOutcome, Connections, InstanceList, InstanceReport, Latest, Preflight, Refusal, Scheduler,
+    StartOutcome, StartRequest, VersionLine, WorkflowRef,
 };
-use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::bounded::Bounded;
 use crate::classify;
 use crate::client::{BuildError, Client, Options};
 use crate::envelope::Answer;
-use crate::list::unexpected;
 use crate::preflight::PreflightKey;
-use crate::session::{NoSession, Session, data_of};
+use crate::session::{NoSession, Session};
 use crate::spelling::Spelling;
 use crate::start;
 
@@ -162,56 +160,34 @@ impl Scheduler for DolphinScheduler {
         self.round(connection, project, workflow, trigger, since).await
     }
 
-    async fn instance_state(
+    async fn instance(
         &self,
         connection: &ConnectionName,
         project: ProjectCode,
         instance: InstanceId,
-    ) -> Result<Option<InstanceState>, Refusal> {
-        let mut session = Session::open(self, connection).await.map_err(NoSession::into_refusal)?;
-        let spelling = self.spelling(&mut session, project).await?;
-        let answer = session.get(&spelling.instance(project, instance), &[]).await;
-        if answer.is_unknown_path() {
-            self.forget_line(&session);
-        }
-        match data_of(answer) {
-            Ok(row) => row
-                .get("state")
-                .and_then(Value::as_str)
-                .map(|state| Some(state_of(state)))
-                .ok_or_else(|| unexpected("the instance came without a state")),
-            Err(refusal) if refusal.code == "50001" => Ok(None),
-            Err(refusal) => Err(refusal),
-        }
+    ) -> Result<Option<InstanceReport>, Refusal> {
+        self.one_instance(connection, project, instance).await
+    }
+
+    async fn active(&self, connection: &ConnectionName, project: ProjectCode, workflow: WorkflowCode) -> Active {
+        self.count_active(connection, project, workflow).await
+    }
+
+    async fn latest(&self, connection: &ConnectionName, project: ProjectCode, workflow: &WorkflowRef) -> Latest {
+        self.look_at_latest(connection, project, workflow).await
+    }
+
+    async fn instances_since(
+        &self,
+        connection: &ConnectionName,
+        project: ProjectCode,
+        workflow: WorkflowCode,
+        since: Timestamp,
+    ) -> Result<InstanceList, Refusal> {
+        self.all_instances(connection, project, workflow, since).await
     }
 
     fn start_timeout(&self) -> Duration {
         PREPARATION + self.client.start_timeout + AFTERMATH
-    }
-}
-
-/// The state behind a name of `WorkflowExecutionStatus.java`. Names that are not known have not
-/// ended.
-fn state_of(name: &str) -> InstanceState {
-    match name {
-        "SUCCESS" => InstanceState::Success,
-        "FAILURE" => InstanceState::Failure,
-        "STOP" | "BLOCK" => InstanceState::Stopped,
-        "PAUSE" | "READY_PAUSE" => InstanceState::Suspended,
-        _ => InstanceState::Running,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_state_has_not_ended() {
-        for name in ["SUBMITTED_SUCCESS", "RUNNING_EXECUTION", "READY_STOP", "SERIAL_WAIT", "FAILOVER", "NEW_ONE", ""] {
-            assert_eq!(state_of(name), InstanceState::Running, "{name}");
-        }
-        assert_eq!(state_of("STOP"), InstanceState::Stopped);
-        assert_eq!(state_of("PAUSE"), InstanceState::Suspended);
     }
 }

@@ -7,6 +7,8 @@
 use lakebell_domain::ids::{InstanceId, ProjectCode, WorkflowCode};
 use lakebell_engine::ports::scheduler::VersionLine;
 
+use crate::rows;
+
 /// The spelling of one version line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spelling {
@@ -32,6 +34,8 @@ pub struct Spelling {
     pub lists_commands: bool,
     /// Whether rows of the instance list carry `commandParam`.
     pub rows_have_parameters: bool,
+    /// The names of the states that an instance leaves by itself.
+    pub active_states: &'static [&'static str],
 }
 
 const V3_1: Spelling = Spelling {
@@ -46,6 +50,7 @@ const V3_1: Spelling = Spelling {
     masters: "monitor/masters",
     lists_commands: false,
     rows_have_parameters: false,
+    active_states: rows::ACTIVE_3_1,
 };
 
 const V3_2: Spelling = Spelling {
@@ -53,6 +58,7 @@ const V3_2: Spelling = Spelling {
     masters: "monitor/MASTER",
     lists_commands: true,
     rows_have_parameters: true,
+    active_states: rows::ACTIVE_3_2,
     ..V3_1
 };
 
@@ -65,6 +71,7 @@ const V3_3: Spelling = Spelling {
     row_workflow: "workflowDefinitionCode",
     row_instance: "workflowInstanceId",
     definition: "workflowDefinition",
+    active_states: rows::ACTIVE_3_3,
     ..V3_2
 };
 

@@ -197,7 +197,7 @@ impl Dispatcher {
         let now = self.ports.clock.now();
         let project = trigger.target.project;
         let workflow = match self.scheduler.preflight(&trigger.connection, project, &trigger.workflow).await {
-            Preflight::Startable { workflow } => workflow,
+            Preflight::Startable { workflow, .. } => workflow,
             Preflight::Offline { detail } => return wait("OFFLINE", detail, now + LONGEST_PAUSE, false),
             Preflight::Missing { detail } => return Arrow::Fail { code: "WORKFLOW_MISSING".to_owned(), detail },
             Preflight::Unavailable(refusal) => {
@@ -215,6 +215,7 @@ impl Dispatcher {
             start_at: trigger.start_at,
             trigger: trigger.key.clone(),
             parameters: trigger.parameters.clone(),
+            business_date: None,
         };
         let outcome = self.scheduler.start(&trigger.connection, &request).await;
         self.arrow_of(trigger, outcome)
@@ -259,7 +260,7 @@ impl Dispatcher {
         let preflight = self.scheduler.preflight(&trigger.connection, project, &trigger.workflow).await;
         // A code can be looked for whatever the preflight says; a name must be found first.
         let workflow = match (&preflight, &trigger.workflow) {
-            (Preflight::Startable { workflow }, _) | (_, WorkflowRef::Code(workflow)) => Some(*workflow),
+            (Preflight::Startable { workflow, .. }, _) | (_, WorkflowRef::Code(workflow)) => Some(*workflow),
             _ => None,
         };
         let round = match (workflow, preflight) {

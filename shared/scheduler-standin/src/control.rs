@@ -188,13 +188,14 @@ async fn seed(State(app): State<App>, Json(seeded): Json<Seeded>) -> Response {
             start_time,
             end_time: None,
             run_times: 1,
-            command_param: seeded.params_known.then(|| params::command_param(world.profile, &seeded.params, "")),
+            command_param: seeded.params_known.then(|| params::command_param(world.profile, &seeded.params, "", &[])),
             global_params: seeded.params_known.then(|| params::global_params(world.profile, &seeded.params)),
             params: seeded.params,
             trigger_code: 0,
             executor: world.settings.executor.clone(),
             exit_code: None,
             log: String::new(),
+            schedule_time: None,
         };
         let answer = Json(&instance).into_response();
         world.instances.insert(instance.id, instance);

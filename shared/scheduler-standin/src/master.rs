@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 
 use crate::faults::{FaultKind, Operation, strike};
 use crate::params;
@@ -13,6 +14,8 @@ pub(crate) struct Start {
     pub(crate) definition: i64,
     pub(crate) params: BTreeMap<String, String>,
     pub(crate) from_tasks: String,
+    /// The times of a backfill, the first of which is run; empty for a plain start.
+    pub(crate) backfill: Vec<DateTime>,
 }
 
 /// An accepted start.
@@ -41,8 +44,9 @@ impl World {
             id: self.new_id(),
             definition: start.definition,
             project,
-            command_param: params::command_param(self.profile, &start.params, &start.from_tasks),
+            command_param: params::command_param(self.profile, &start.params, &start.from_tasks, &start.backfill),
             params: start.params,
+            schedule_time: start.backfill.first().copied(),
             trigger_code: self.new_code(),
             instances: Vec::new(),
             copies: if kinds.contains(&FaultKind::TwoInstances) { 2 } else { 1 },
@@ -76,7 +80,7 @@ impl World {
         };
         let seen = if command.lose_params { BTreeMap::new() } else { command.params.clone() };
         let (command_param, global_params) =
-            (params::command_param(self.profile, &seen, ""), params::global_params(self.profile, &seen));
+            (params::command_param(self.profile, &seen, "", &[]), params::global_params(self.profile, &seen));
         for id in &instances {
             // Stopped by hand before a master came to it: it stays as it is, without parameters.
             let Some(instance) = self.instances.get_mut(id).filter(|instance| !instance.has_ended()) else { continue };
@@ -127,6 +131,7 @@ impl World {
             executor: self.settings.executor.clone(),
             exit_code: None,
             log: String::new(),
+            schedule_time: command.schedule_time,
         };
         self.instances.insert(id, instance);
         id

@@ -14,7 +14,8 @@ pub(crate) struct Ended {
 }
 
 /// Runs a command line with the instance's parameters as environment variables: the name in upper
-/// case with everything else than letters, digits and `_` as `_`, and `LAKEBELL_INSTANCE_ID`.
+/// case with everything else than letters, digits and `_` as `_`, and `LAKEBELL_INSTANCE_ID` and
+/// `SYSTEM_BIZ_DATE`.
 pub(crate) async fn run(command: &[String], working_dir: Option<&str>, instance: &Instance) -> Ended {
     let Some((program, arguments)) = command.split_first() else {
         return Ended { exit_code: None, log: "the definition has no command line".to_owned() };
@@ -22,6 +23,7 @@ pub(crate) async fn run(command: &[String], working_dir: Option<&str>, instance:
     let mut process = tokio::process::Command::new(program);
     process.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     process.env("LAKEBELL_INSTANCE_ID", instance.id.to_string());
+    process.env("SYSTEM_BIZ_DATE", instance.business_date());
     for (name, value) in &instance.params {
         if !name.is_empty() && !value.contains('\0') {
             process.env(variable(name), value);

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::{Fault, Profile};
@@ -116,6 +118,9 @@ pub struct Command {
     pub discard: bool,
     /// Whether its instances begin without parameters.
     pub lose_params: bool,
+    /// The time that a backfill is for; none for a plain start.
+    #[serde(default)]
+    pub schedule_time: Option<DateTime>,
     /// When it was accepted.
     pub at: Timestamp,
 }
@@ -154,9 +159,25 @@ pub struct Instance {
     pub exit_code: Option<i32>,
     /// The last 4 KiB that the command line wrote to its outputs.
     pub log: String,
+    /// The time that a backfill is for; none for a plain start.
+    #[serde(default)]
+    pub schedule_time: Option<DateTime>,
+}
+
+/// The command type of a start: of a backfill where it is for a time.
+pub(crate) const fn command_type(schedule_time: Option<DateTime>) -> &'static str {
+    if schedule_time.is_some() { "COMPLEMENT_DATA" } else { "START_PROCESS" }
 }
 
 impl Instance {
+    /// `${system.biz.date}` as a task sees it, `yyyyMMdd`: the day before the scheduled one, or
+    /// before the day of its begin where it is no backfill.
+    pub fn business_date(&self) -> String {
+        let begun = || self.start_time.to_zoned(TimeZone::UTC).date();
+        let scheduled = self.schedule_time.map_or_else(begun, DateTime::date);
+        scheduled.yesterday().unwrap_or(scheduled).strftime("%Y%m%d").to_string()
+    }
+
     /// Whether it has ended, as DolphinScheduler sees it.
     pub fn has_ended(&self) -> bool {
         matches!(self.state.as_str(), "SUCCESS" | "FAILURE" | "STOP" | "PAUSE")

@@ -13,6 +13,7 @@ mod queue;
 pub mod rules;
 mod scheduler;
 mod storage;
+pub mod storage_contract;
 pub mod table;
 mod tap;
 mod time;

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TriggerKey, WorkflowCode};
 use lakebell_engine::ports::scheduler::{
-    CheckOutcome, InstanceState, Preflight, Refusal, Scheduler, StartOutcome, StartRequest, WorkflowRef,
+    Active, CarriedKey, CheckOutcome, ExecutionType, InstanceList, InstanceReport, InstanceState, Latest,
+    ListedInstance, Preflight, Refusal, Scheduler, StartOutcome, StartRequest, WorkflowRef,
 };
 
 use crate::lock;
@@ -42,6 +44,12 @@ pub struct Instance {
     pub workflow: WorkflowCode,
     /// What it received.
     pub parameters: BTreeMap<String, String>,
+    /// The business date, where it is a backfill.
+    pub business_date: Option<Date>,
+    /// Its state.
+    pub state: InstanceState,
+    /// How often it ran.
+    pub runs: u32,
 }
 
 #[derive(Default)]
@@ -50,6 +58,11 @@ struct State {
     faults: VecDeque<StartFault>,
     checks: VecDeque<CheckOutcome>,
     preflight: Option<Preflight>,
+    active: Option<Active>,
+    latest: BTreeMap<String, Latest>,
+    reading: Option<Refusal>,
+    begins_as: Option<InstanceState>,
+    gone: Vec<InstanceId>,
     calls: usize,
 }
 
@@ -78,7 +91,41 @@ impl MemoryScheduler {
         lock(&self.0).preflight = preflight;
     }
 
-    /// Every instance, in the order of their starts.
+    /// What a count of active instances answers from now on; `None` for the truth.
+    pub fn set_active(&self, active: Option<Active>) {
+        lock(&self.0).active = active;
+    }
+
+    /// What a look at the latest instance of this workflow answers from now on.
+    pub fn set_latest(&self, workflow: &WorkflowRef, latest: Latest) {
+        lock(&self.0).latest.insert(format!("{workflow:?}"), latest);
+    }
+
+    /// Whether reads of instances are refused from now on, and how.
+    pub fn refuse_reads(&self, refusal: Option<Refusal>) {
+        lock(&self.0).reading = refusal;
+    }
+
+    /// The state that instances begin in from now on; they are over at once unless said otherwise.
+    pub fn begin_as(&self, state: InstanceState) {
+        lock(&self.0).begins_as = Some(state);
+    }
+
+    /// Moves an instance into a state. From an end to any other state is a rerun.
+    pub fn set_state(&self, id: InstanceId, to: InstanceState) {
+        let mut state = lock(&self.0);
+        for instance in state.instances.iter_mut().filter(|instance| instance.id == id) {
+            instance.runs += u32::from(instance.state.has_ended() && !to.has_ended());
+            instance.state = to;
+        }
+    }
+
+    /// Deletes an instance: reads and lists do not show it any more.
+    pub fn delete(&self, id: InstanceId) {
+        lock(&self.0).gone.push(id);
+    }
+
+    /// Every instance, in the order of their starts, deleted ones too.
     pub fn instances(&self) -> Vec<Instance> {
         lock(&self.0).instances.clone()
     }
@@ -97,8 +144,31 @@ impl State {
             trigger: request.trigger.clone(),
             workflow: request.workflow,
             parameters: request.parameters.clone(),
+            business_date: request.business_date,
+            state: self.begins_as.unwrap_or(InstanceState::Success),
+            runs: 1,
         });
         id
+    }
+
+    fn readable(&self) -> Result<impl DoubleEndedIterator<Item = &Instance>, Refusal> {
+        match &self.reading {
+            Some(refusal) => Err(refusal.clone()),
+            None => Ok(self.instances.iter().filter(|instance| !self.gone.contains(&instance.id))),
+        }
+    }
+}
+
+fn report(instance: &Instance) -> InstanceReport {
+    let Instance { id, state, runs, .. } = *instance;
+    InstanceReport { id, state, started_at: None, ended_at: None, runs }
+}
+
+/// The code behind a reference: every name is that of workflow 1.
+fn code_of(workflow: &WorkflowRef) -> WorkflowCode {
+    match workflow {
+        WorkflowRef::Code(code) => *code,
+        WorkflowRef::Name(_) => WorkflowCode(1),
     }
 }
 
@@ -109,11 +179,8 @@ fn refusal(code: &str, detail: &str) -> Refusal {
 #[async_trait]
 impl Scheduler for MemoryScheduler {
     async fn preflight(&self, _: &ConnectionName, _: ProjectCode, workflow: &WorkflowRef) -> Preflight {
-        let workflow = match workflow {
-            WorkflowRef::Code(code) => *code,
-            WorkflowRef::Name(_) => WorkflowCode(1),
-        };
-        lock(&self.0).preflight.clone().unwrap_or(Preflight::Startable { workflow })
+        let startable = Preflight::Startable { workflow: code_of(workflow), execution: ExecutionType::Parallel };
+        lock(&self.0).preflight.clone().unwrap_or(startable)
     }
 
     async fn start(&self, _: &ConnectionName, request: &StartRequest) -> StartOutcome {
@@ -161,14 +228,66 @@ impl Scheduler for MemoryScheduler {
         if instances.is_empty() { CheckOutcome::CleanRound } else { CheckOutcome::Found { instances } }
     }
 
-    async fn instance_state(
+    async fn instance(
         &self,
         _: &ConnectionName,
         _: ProjectCode,
         instance: InstanceId,
-    ) -> Result<Option<InstanceState>, Refusal> {
-        let known = lock(&self.0).instances.iter().any(|known| known.id == instance);
-        Ok(known.then_some(InstanceState::Success))
+    ) -> Result<Option<InstanceReport>, Refusal> {
+        let state = lock(&self.0);
+        let found = state.readable()?.find(|known| known.id == instance).map(report);
+        Ok(found)
+    }
+
+    async fn active(&self, _: &ConnectionName, _: ProjectCode, workflow: WorkflowCode) -> Active {
+        let state = lock(&self.0);
+        if let Some(said) = &state.active {
+            return said.clone();
+        }
+        match state.readable() {
+            Ok(instances) => {
+                let runs = |instance: &&Instance| instance.state == InstanceState::Running;
+                let count = instances.filter(|instance| instance.workflow == workflow).filter(runs).count();
+                Active::Counted { instances: u32::try_from(count).unwrap_or(u32::MAX), pending: Some(0) }
+            }
+            Err(refusal) => Active::Unavailable(refusal),
+        }
+    }
+
+    async fn latest(&self, _: &ConnectionName, _: ProjectCode, workflow: &WorkflowRef) -> Latest {
+        let state = lock(&self.0);
+        if let Some(said) = state.latest.get(&format!("{workflow:?}")) {
+            return said.clone();
+        }
+        let code = code_of(workflow);
+        let newest = match state.readable() {
+            Ok(mut instances) => instances.rfind(|instance| instance.workflow == code),
+            Err(refusal) => return Latest::Unavailable(refusal),
+        };
+        match newest.map(|instance| (instance.id, instance.state)) {
+            None => Latest::None,
+            Some((instance, InstanceState::Success)) => Latest::Succeeded { instance },
+            Some((instance, InstanceState::Failure | InstanceState::Stopped)) => Latest::Failed { instance },
+            Some((instance, InstanceState::Running | InstanceState::Suspended)) => {
+                Latest::Running { instance: Some(instance) }
+            }
+        }
+    }
+
+    async fn instances_since(
+        &self,
+        _: &ConnectionName,
+        _: ProjectCode,
+        workflow: WorkflowCode,
+        _: Timestamp,
+    ) -> Result<InstanceList, Refusal> {
+        let state = lock(&self.0);
+        let listed = |instance: &Instance| ListedInstance {
+            report: report(instance),
+            key: CarriedKey::Trigger(instance.trigger.clone()),
+        };
+        let instances = state.readable()?.filter(|instance| instance.workflow == workflow).map(listed).collect();
+        Ok(InstanceList { instances, cut: None })
     }
 
     fn start_timeout(&self) -> Duration {

@@ -1,16 +1,22 @@
 //! Tables' files in memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use lakebell_engine::ports::storage::{Listed, Object, TableStorage};
+use jiff::Timestamp;
+use lakebell_engine::ports::storage::{Listed, Listing, Opened, Pieces, TableStorage};
 use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::lock;
 
-/// A [`TableStorage`] in memory. As on S3, a bucket that nobody made is refused with `Denied`.
+/// How large the pieces are in which an object comes: small, so that tests meet the seams.
+const PIECE_BYTES: usize = 4 << 10;
+
+/// A [`TableStorage`] in memory. As on S3, a bucket that nobody made is refused with `Denied`. Its
+/// own clock is a second further with each object put.
 #[derive(Debug, Default)]
 pub struct MemoryStorage {
     state: Mutex<State>,
@@ -18,8 +24,15 @@ pub struct MemoryStorage {
 
 #[derive(Debug, Default)]
 struct State {
-    buckets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+    buckets: BTreeMap<String, BTreeMap<String, Kept>>,
+    puts: i64,
     refusals: Vec<Refusal>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    bytes: Vec<u8>,
+    modified: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -42,12 +55,15 @@ impl MemoryStorage {
 
     /// Puts an object, and its bucket if there is none.
     pub fn put(&self, bucket: &str, key: &str, bytes: impl Into<Vec<u8>>) {
-        lock(&self.state).buckets.entry(bucket.to_owned()).or_default().insert(key.to_owned(), bytes.into());
+        let mut state = lock(&self.state);
+        state.puts += 1;
+        let kept = Kept { bytes: bytes.into(), modified: Timestamp::from_second(state.puts).ok() };
+        state.buckets.entry(bucket.to_owned()).or_default().insert(key.to_owned(), kept);
     }
 
     /// The content of an object.
     pub fn get_now(&self, bucket: &str, key: &str) -> Option<Vec<u8>> {
-        lock(&self.state).buckets.get(bucket)?.get(key).cloned()
+        lock(&self.state).buckets.get(bucket)?.get(key).map(|kept| kept.bytes.clone())
     }
 
     /// The entity tag of an object, as a notification would name it.
@@ -117,7 +133,7 @@ impl MemoryStorage {
 }
 
 impl State {
-    fn objects(&self, bucket: &str, key: &str) -> Result<&BTreeMap<String, Vec<u8>>, EngineError> {
+    fn objects(&self, bucket: &str, key: &str) -> Result<&BTreeMap<String, Kept>, EngineError> {
         let refusal = self.refusals.iter().find(|refusal| refusal.bucket == bucket && key.starts_with(&refusal.prefix));
         if let Some(refusal) = refusal {
             let message = format!("reading from bucket `{bucket}` was refused by the test");
@@ -131,33 +147,56 @@ impl State {
 }
 
 fn below<'a>(
-    objects: &'a BTreeMap<String, Vec<u8>>,
+    objects: &'a BTreeMap<String, Kept>,
     prefix: &'a str,
-) -> impl Iterator<Item = (&'a String, &'a Vec<u8>)> {
-    objects.range(prefix.to_owned()..).take_while(move |(key, _)| key.starts_with(prefix))
+    after: Option<&'a str>,
+) -> impl Iterator<Item = (&'a String, &'a Kept)> {
+    let from = match after {
+        Some(after) if after >= prefix => Bound::Excluded(after.to_owned()),
+        _ => Bound::Included(prefix.to_owned()),
+    };
+    objects.range((from, Bound::Unbounded)).take_while(move |(key, _)| key.starts_with(prefix))
+}
+
+/// The rest of an object, as it was when it was opened.
+struct MemoryPieces(VecDeque<Vec<u8>>);
+
+#[async_trait]
+impl Pieces for MemoryPieces {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+        Ok(self.0.pop_front())
+    }
 }
 
 #[async_trait]
 impl TableStorage for MemoryStorage {
-    async fn get(&self, bucket: &str, key: &str, limit: usize) -> Result<Option<Object>, EngineError> {
+    async fn open(&self, bucket: &str, key: &str) -> Result<Option<Opened>, EngineError> {
         let state = lock(&self.state);
-        let Some(bytes) = state.objects(bucket, key)?.get(key) else { return Ok(None) };
-        if bytes.len() > limit {
-            let message = format!("the object has {} bytes, more than the {limit} that are read of it", bytes.len());
-            return Err(EngineError::new(ErrorKind::Damaged, message).with("bucket", bucket).with("key", key));
-        }
-        Ok(Some(Object { bytes: bytes.clone(), etag: Self::etag_of(bytes) }))
+        let Some(kept) = state.objects(bucket, key)?.get(key) else { return Ok(None) };
+        let pieces = kept.bytes.chunks(PIECE_BYTES).map(<[u8]>::to_vec).collect();
+        Ok(Some(Opened {
+            etag: Self::etag_of(&kept.bytes),
+            size: kept.bytes.len() as u64,
+            pieces: Box::new(MemoryPieces(pieces)),
+        }))
     }
 
-    async fn list(&self, bucket: &str, prefix: &str, limit: usize) -> Result<Vec<Listed>, EngineError> {
+    async fn list(&self, bucket: &str, listing: Listing<'_>) -> Result<Vec<Listed>, EngineError> {
         let state = lock(&self.state);
-        let rows = below(state.objects(bucket, prefix)?, prefix);
-        Ok(rows.take(limit).map(|(key, bytes)| Listed { key: key.clone(), etag: Self::etag_of(bytes) }).collect())
+        let Listing { prefix, after, is_flat, limit } = listing;
+        let rows = below(state.objects(bucket, prefix)?, prefix, after);
+        let rows = rows.filter(|(key, _)| !is_flat || !key[prefix.len()..].contains('/'));
+        let listed = |(key, kept): (&String, &Kept)| Listed {
+            key: key.clone(),
+            etag: Self::etag_of(&kept.bytes),
+            modified: kept.modified,
+        };
+        Ok(rows.take(limit).map(listed).collect())
     }
 
     async fn folders(&self, bucket: &str, prefix: &str, limit: usize) -> Result<Vec<String>, EngineError> {
         let state = lock(&self.state);
-        let names: BTreeSet<&str> = below(state.objects(bucket, prefix)?, prefix)
+        let names: BTreeSet<&str> = below(state.objects(bucket, prefix)?, prefix, None)
             .filter_map(|(key, _)| key.get(prefix.len()..)?.split_once('/').map(|(name, _)| name))
             .collect();
         Ok(names.into_iter().take(limit).map(str::to_owned).collect())

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use lakebell_domain::ids::AttemptId;
 use lakebell_engine::ports::items::{Index, Item, ItemStore, Key, Page, Range, Write, Written};
 use lakebell_engine::ports::queue::{Message, Queue};
-use lakebell_engine::ports::storage::{Listed, Object, TableStorage};
+use lakebell_engine::ports::storage::{Listed, Listing, Opened, TableStorage};
 use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::lock;
@@ -30,7 +30,7 @@ pub enum Op {
     Write,
     /// `ItemStore::index`.
     Index,
-    /// `TableStorage::get`.
+    /// `TableStorage::open`, and `get` through it.
     Read,
     /// `TableStorage::list`.
     List,
@@ -271,13 +271,13 @@ impl<P: ItemStore + ?Sized> ItemStore for Tapped<P> {
 
 #[async_trait]
 impl<P: TableStorage + ?Sized> TableStorage for Tapped<P> {
-    async fn get(&self, bucket: &str, key: &str, limit: usize) -> Result<Option<Object>, EngineError> {
-        self.tap.call(Op::Read, format!("{bucket}/{key}"), self.port.get(bucket, key, limit)).await
+    async fn open(&self, bucket: &str, key: &str) -> Result<Option<Opened>, EngineError> {
+        self.tap.call(Op::Read, format!("{bucket}/{key}"), self.port.open(bucket, key)).await
     }
 
-    async fn list(&self, bucket: &str, prefix: &str, limit: usize) -> Result<Vec<Listed>, EngineError> {
-        let about = format!("{bucket}/{prefix}");
-        let rows = self.tap.call(Op::List, about.clone(), self.port.list(bucket, prefix, limit)).await?;
+    async fn list(&self, bucket: &str, listing: Listing<'_>) -> Result<Vec<Listed>, EngineError> {
+        let about = format!("{bucket}/{}", listing.prefix);
+        let rows = self.tap.call(Op::List, about.clone(), self.port.list(bucket, listing)).await?;
         self.tap.also(Op::List, rows.len().div_ceil(ROWS_PER_CALL).saturating_sub(1), &about);
         Ok(rows)
     }

@@ -8,7 +8,7 @@ use lakebell_domain::ids::{AssetId, AttemptId, TraceId};
 use lakebell_engine::ErrorKind;
 use lakebell_engine::ports::items::{Draft, Key, Write, Written};
 use lakebell_engine::ports::queue::Message;
-use lakebell_engine::ports::storage::TableStorage;
+use lakebell_engine::ports::storage::{Listing, TableStorage};
 use lakebell_engine::ports::time::{Clock, Random};
 use lakebell_testkit::{Fault, MemoryStorage, Op, SeededRandom, SimClock, World};
 
@@ -28,10 +28,10 @@ async fn storage_lists_by_key_and_bounds_reads() {
     storage.put("lake", "db/t/LATEST", "2");
     storage.put("lake", "db/tt/x", "");
 
-    let listed = storage.list("lake", "db/t/", 10).await.unwrap();
+    let listed = storage.list("lake", Listing::below("db/t/", 10)).await.unwrap();
     let keys: Vec<&str> = listed.iter().map(|row| row.key.as_str()).collect();
     assert_eq!(keys, ["db/t/LATEST", "db/t/snapshot/snapshot-1", "db/t/snapshot/snapshot-2"]);
-    assert_eq!(storage.list("lake", "db/t/", 2).await.unwrap().len(), 2);
+    assert_eq!(storage.list("lake", Listing::below("db/t/", 2)).await.unwrap().len(), 2);
     assert_eq!(storage.folders("lake", "db/", 10).await.unwrap(), ["t", "tt"]);
     assert_eq!(storage.folders("lake", "db/t/", 10).await.unwrap(), ["snapshot"]);
 
@@ -45,12 +45,21 @@ async fn storage_lists_by_key_and_bounds_reads() {
 }
 
 #[tokio::test]
+async fn storage_keeps_its_contract() {
+    let storage = MemoryStorage::new();
+    for key in lakebell_testkit::storage_contract::OBJECTS {
+        storage.put("lake", key, key);
+    }
+    lakebell_testkit::storage_contract::check(&storage, "lake").await;
+}
+
+#[tokio::test]
 async fn storage_refuses_unknown_and_denied_buckets() {
     let storage = MemoryStorage::new();
     assert_eq!(storage.get("nobodys", "k", 1).await.unwrap_err().kind(), ErrorKind::Denied);
     storage.put("lake", "a/1", "x");
     storage.deny("lake");
-    assert_eq!(storage.list("lake", "a/", 1).await.unwrap_err().kind(), ErrorKind::Denied);
+    assert_eq!(storage.list("lake", Listing::below("a/", 1)).await.unwrap_err().kind(), ErrorKind::Denied);
     storage.heal();
     storage.refuse("lake", "b/", ErrorKind::Unavailable);
     assert!(storage.get("lake", "a/1", 1).await.unwrap().is_some());
@@ -73,8 +82,8 @@ async fn calls_count_as_requests_to_aws() {
     let keys: Vec<Key> = (0..101).map(|n| Key::new("A#1", n.to_string())).collect();
     ports.items.get(&keys).await.unwrap();
     ports.items.write(&[create("0")], &attempt()).await.unwrap();
-    ports.storage.list("lake", "", 10).await.unwrap();
-    world.quiet_ports().storage.list("lake", "", 10).await.unwrap();
+    ports.storage.list("lake", Listing::below("", 10)).await.unwrap();
+    world.quiet_ports().storage.list("lake", Listing::below("", 10)).await.unwrap();
 
     assert_eq!((world.tap.count(Op::Get), world.tap.count(Op::Write), world.tap.count(Op::List)), (2, 1, 1));
     let log = world.tap.take_log();

@@ -81,8 +81,8 @@ async fn case_83_no_fault_makes_the_client_call_twice() {
         bench.start("ee83").await;
         bench.start("ef83").await;
         let discarded = bench.instances_of("ef83")[0];
-        let state = bench.client.instance_state(&name(), PROJECT, discarded).await;
-        assert_eq!(state, Ok(Some(InstanceState::Stopped)), "{profile}");
+        let told = bench.client.instance(&name(), PROJECT, discarded).await.unwrap().unwrap();
+        assert_eq!(told.state, InstanceState::Stopped, "{profile}");
     }
 }
 

@@ -5,6 +5,8 @@
 mod cases;
 mod checks;
 mod faults;
+mod gates;
+mod instances;
 mod preflights;
 mod standin;
 mod starts;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lakebell_domain::ids::{ConnectionName, ProjectCode, WorkflowCode};
-use lakebell_engine::ports::scheduler::{Preflight, Scheduler, VersionLine, WorkflowRef};
+use lakebell_engine::ports::scheduler::{ExecutionType, Preflight, Scheduler, VersionLine, WorkflowRef};
 use lakebell_scheduler_standin::{Fault, FaultKind, Operation, Profile};
 
 use crate::support::{Bench, PROJECT, client, name};
@@ -12,10 +12,32 @@ use crate::support::{Bench, PROJECT, client, name};
 async fn a_workflow_is_found_by_code_and_by_name() {
     for profile in Profile::RELEASES {
         let bench = Bench::new(profile).await;
-        let startable = Preflight::Startable { workflow: bench.workflow };
+        let startable = Preflight::Startable { workflow: bench.workflow, execution: ExecutionType::Parallel };
         assert_eq!(bench.preflight().await, startable, "{profile}");
         let by_name = WorkflowRef::Name("dwd_trade".to_owned());
         assert_eq!(bench.client.preflight(&name(), PROJECT, &by_name).await, startable, "{profile}");
+    }
+}
+
+#[tokio::test]
+async fn the_execution_type_is_told_in_every_release() {
+    for profile in Profile::RELEASES {
+        for (name, type_) in [
+            ("PARALLEL", ExecutionType::Parallel),
+            ("SERIAL_WAIT", ExecutionType::SerialWait),
+            ("SERIAL_DISCARD", ExecutionType::SerialDiscard),
+            ("SERIAL_PRIORITY", ExecutionType::SerialPriority),
+            ("A_TYPE_OF_TOMORROW", ExecutionType::Unknown),
+        ] {
+            let bench = Bench::new(profile).await;
+            let code = bench.workflow.0;
+            bench
+                .standin
+                .change(|world| name.clone_into(&mut world.definitions.get_mut(&code).unwrap().execution_type));
+            let Preflight::Startable { execution, .. } = bench.preflight().await else { panic!("{profile} {name}") };
+            assert_eq!(execution, type_, "{profile}");
+            assert_eq!(execution.is_serial(), name.starts_with("SERIAL"), "{profile} {name}");
+        }
     }
 }
 
@@ -25,7 +47,7 @@ async fn names_reach_the_scheduler_whatever_is_in_them() {
         let bench = Bench::new(Profile::V3_2).await;
         let code = WorkflowCode(bench.standin.define(PROJECT.0, odd));
         let found = bench.client.preflight(&name(), PROJECT, &WorkflowRef::Name(odd.to_owned())).await;
-        assert_eq!(found, Preflight::Startable { workflow: code }, "{odd}");
+        assert!(matches!(found, Preflight::Startable { workflow, .. } if workflow == code), "{odd}: {found:?}");
     }
 }
 

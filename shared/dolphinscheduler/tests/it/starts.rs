@@ -1,12 +1,13 @@
 //! Starts that are accepted, in each release's spelling.
 
-use lakebell_domain::ids::InstanceId;
-use lakebell_engine::ports::scheduler::{InstanceState, Scheduler, StartOutcome, VersionLine};
-use lakebell_scheduler_standin::{Delay, Profile};
+use jiff::civil::date;
+use lakebell_domain::ids::TaskCode;
+use lakebell_engine::ports::scheduler::{Scheduler, StartOutcome, StartRequest, VersionLine};
+use lakebell_scheduler_standin::Profile;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::support::{Bench, PROJECT, answers_ids, client, name};
+use crate::support::{Bench, answers_ids, client, name};
 
 #[tokio::test]
 async fn a_start_reaches_every_release_with_its_parameters() {
@@ -109,27 +110,37 @@ async fn an_upgraded_scheduler_is_noticed_and_nothing_is_started_twice() {
 }
 
 #[tokio::test]
-async fn the_state_of_an_instance_is_read_in_every_release() {
+async fn a_business_date_reaches_the_workflow_in_every_release() {
     for profile in Profile::RELEASES {
         let bench = Bench::new(profile).await;
-        bench.standin.change(|world| world.settings.finish = Delay::MANUAL);
-        bench.start("aa09").await;
-        let id = bench.instances_of("aa09")[0];
-        for (state, seen) in [
-            ("RUNNING_EXECUTION", InstanceState::Running),
-            ("A_STATE_OF_TOMORROW", InstanceState::Running),
-            ("PAUSE", InstanceState::Suspended),
-            ("FAILURE", InstanceState::Failure),
-            ("STOP", InstanceState::Stopped),
-            ("SUCCESS", InstanceState::Success),
-            // Back to running under the same id: a rerun.
-            ("RUNNING_EXECUTION", InstanceState::Running),
-        ] {
-            bench.standin.change(|world| world.instances.get_mut(&id.0).unwrap().state = state.to_owned());
-            let read = bench.client.instance_state(&name(), PROJECT, id).await;
-            assert_eq!(read, Ok(Some(seen)), "{profile} {state}");
-        }
-        let unknown = bench.client.instance_state(&name(), PROJECT, InstanceId(999_999)).await;
-        assert_eq!(unknown, Ok(None), "{profile}");
+        let outcome = bench.backfill("aa10", date(2026, 2, 28)).await;
+        let instances = bench.instances_of("aa10");
+        assert_eq!(instances.len(), 1, "{profile}");
+        let named = answers_ids(profile).then(|| instances[0]);
+        assert_eq!(outcome, StartOutcome::Started { instance: named }, "{profile}");
+        bench.standin.look(|world| {
+            let instance = &world.instances[&instances[0].0];
+            assert_eq!(instance.business_date(), "20260228", "{profile}");
+            assert_eq!(world.starts[0].fields["execType"], "COMPLEMENT_DATA");
+        });
+        // The next plain start is none.
+        bench.start("aa11").await;
+        let plain = bench.instances_of("aa11")[0];
+        assert!(bench.standin.look(|world| world.instances[&plain.0].schedule_time.is_none()), "{profile}");
+    }
+}
+
+#[tokio::test]
+async fn a_backfill_can_begin_at_one_task() {
+    for profile in Profile::RELEASES {
+        let bench = Bench::new(profile).await;
+        let task = bench.standin.look(|world| world.definitions[&bench.workflow.0].tasks[0]);
+        let request = StartRequest {
+            start_at: Some(TaskCode(task)),
+            business_date: Some(date(2026, 2, 28)),
+            ..bench.request("aa12")
+        };
+        assert!(matches!(bench.client.start(&name(), &request).await, StartOutcome::Started { .. }), "{profile}");
+        assert_eq!(bench.standin.look(|world| world.starts[0].fields["startNodeList"].clone()), task.to_string());
     }
 }

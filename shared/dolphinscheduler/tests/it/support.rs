@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 use lakebell_dolphinscheduler::{DolphinScheduler, Options};
 use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TaskCode, TriggerKey, WorkflowCode};
 use lakebell_engine::EngineError;
 use lakebell_engine::ports::scheduler::{
-    CheckOutcome, ConnectionSpec, Connections, Preflight, Scheduler, StartOutcome, StartRequest, VersionLine,
-    WorkflowRef,
+    Active, CheckOutcome, ConnectionSpec, Connections, InstanceList, Latest, Preflight, Refusal, Scheduler,
+    StartOutcome, StartRequest, VersionLine, WorkflowRef,
 };
-use lakebell_scheduler_standin::{Config, Profile, Running, Standin};
+use lakebell_scheduler_standin::{Config, Delay, Instance, Profile, Running, Standin};
 
 pub(crate) const PROJECT: ProjectCode = ProjectCode(7_000_000_000_001);
 pub(crate) const TOKEN: &str = "a-token-for-tests";
@@ -98,6 +99,7 @@ impl Bench {
                 ("lakebell_trigger_key".to_owned(), trigger.to_owned()),
                 ("lakebell_orders_to".to_owned(), "17".to_owned()),
             ]),
+            business_date: None,
         }
     }
 
@@ -108,6 +110,23 @@ impl Bench {
     pub(crate) async fn start_at(&self, trigger: &str, task: i64) -> StartOutcome {
         let request = StartRequest { start_at: Some(TaskCode(task)), ..self.request(trigger) };
         self.client.start(&name(), &request).await
+    }
+
+    pub(crate) async fn backfill(&self, trigger: &str, business_date: Date) -> StartOutcome {
+        let request = StartRequest { business_date: Some(business_date), ..self.request(trigger) };
+        self.client.start(&name(), &request).await
+    }
+
+    pub(crate) async fn active(&self) -> Active {
+        self.client.active(&name(), PROJECT, self.workflow).await
+    }
+
+    pub(crate) async fn latest(&self) -> Latest {
+        self.client.latest(&name(), PROJECT, &WorkflowRef::Code(self.workflow)).await
+    }
+
+    pub(crate) async fn listed(&self) -> Result<InstanceList, Refusal> {
+        self.client.instances_since(&name(), PROJECT, self.workflow, self.since).await
     }
 
     pub(crate) async fn check(&self, trigger: &str) -> CheckOutcome {
@@ -138,4 +157,39 @@ impl Bench {
 /// Whether the release says workflow, and so answers instance ids.
 pub(crate) fn answers_ids(profile: Profile) -> bool {
     profile.says_workflow()
+}
+
+/// Commands stay where they are until the test says otherwise.
+pub(crate) async fn held(profile: Profile) -> Bench {
+    let bench = Bench::new(profile).await;
+    bench.standin.change(|world| world.settings.consume = Delay::MANUAL);
+    bench
+}
+
+/// Adds an instance to the list, with a command's parameters or without any.
+pub(crate) fn seed(bench: &Bench, id: i64, began: Timestamp, state: &str, trigger: Option<&str>) {
+    let command_param = trigger.map(|trigger| {
+        serde_json::json!({"commandParams": [{"prop": "lakebell_trigger_key", "value": trigger}],
+            "StartParams": serde_json::json!({"lakebell_trigger_key": trigger}).to_string()})
+        .to_string()
+    });
+    let instance = Instance {
+        id,
+        name: format!("seeded-{id}"),
+        definition: bench.workflow.0,
+        project: PROJECT.0,
+        state: state.to_owned(),
+        start_time: began,
+        end_time: matches!(state, "SUCCESS" | "FAILURE" | "STOP").then(|| began + SignedDuration::from_secs(90)),
+        run_times: 1,
+        params: BTreeMap::new(),
+        command_param,
+        global_params: None,
+        trigger_code: 0,
+        executor: "lakebell".to_owned(),
+        exit_code: None,
+        log: String::new(),
+        schedule_time: None,
+    };
+    bench.standin.change(|world| world.instances.insert(id, instance));
 }

@@ -16,7 +16,7 @@ use lakebell_formats::paimon::{self, ChangelogProducer, PaimonObjectKind, Schema
 
 use super::findings::{Finding, Reading};
 use super::{Look, MAX_COMMITS_PER_WRITE};
-use crate::ports::storage::{Object, TableStorage};
+use crate::ports::storage::{Listing, Object, TableStorage};
 use crate::records::Ring;
 use crate::{EngineError, ErrorKind};
 
@@ -373,7 +373,7 @@ impl Reader<'_> {
     /// The entity tags of at most `limit` snapshots, by id.
     async fn listed(&self, limit: usize) -> Result<BTreeMap<u64, String>, Stop> {
         let prefix = self.location.object_key(&paimon::snapshot_prefix(self.branch));
-        let listed = self.storage.list(self.location.bucket(), &prefix, limit).await?;
+        let listed = self.storage.list(self.location.bucket(), Listing::below(&prefix, limit)).await?;
         let id = |key: &str| match paimon::classify(key)?.kind {
             PaimonObjectKind::Snapshot(id) => Some(id),
             _ => None,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TaskCode, TriggerKey, WorkflowCode};
 pub use lakebell_domain::target::WorkflowRef;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,8 @@ pub enum Preflight {
     Startable {
         /// Its code.
         workflow: WorkflowCode,
+        /// What the scheduler does with a start while another instance of it runs.
+        execution: ExecutionType,
     },
     /// It exists and is offline: wait, and look again slowly.
     Offline {
@@ -30,6 +33,33 @@ pub enum Preflight {
     Unavailable(Refusal),
 }
 
+/// What DolphinScheduler does with a start of a workflow while an instance of it runs. Everything
+/// but `Parallel` and `Unknown` deserves a warning where a target is declared.
+///
+/// Source: `executionType` of a definition; `ProcessExecutionTypeEnum.java` (3.1, 3.2) and
+/// `WorkflowExecutionTypeEnum.java` (3.3 and later) have the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ExecutionType {
+    /// Both run.
+    Parallel,
+    /// The later one waits; it was reported to begin without its start parameters then.
+    SerialWait,
+    /// The later one is accepted and dropped: it ends as stopped without having run.
+    SerialDiscard,
+    /// The one that runs is stopped for the later one.
+    SerialPriority,
+    /// The scheduler did not say, or said something that this version does not know.
+    Unknown,
+}
+
+impl ExecutionType {
+    /// Whether a start can be held back, dropped, or stop another because one runs already.
+    pub const fn is_serial(self) -> bool {
+        matches!(self, Self::SerialWait | Self::SerialDiscard | Self::SerialPriority)
+    }
+}
+
 /// One start, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartRequest {
@@ -43,6 +73,10 @@ pub struct StartRequest {
     pub trigger: TriggerKey,
     /// A flat map of strings, the only form that every DolphinScheduler keeps.
     pub parameters: BTreeMap<String, String>,
+    /// The business date, for workflows that read `${system.biz.date}`: the start is then a
+    /// backfill (`COMPLEMENT_DATA`) of this one date. Absent: a plain start, whose business date is
+    /// yesterday by the scheduler's clock.
+    pub business_date: Option<Date>,
 }
 
 /// What came of a start call. Nothing else may be concluded from it.
@@ -114,6 +148,113 @@ pub enum InstanceState {
     Stopped,
 }
 
+impl InstanceState {
+    /// Whether it has ended. A person may still run it again under the same id.
+    pub const fn has_ended(self) -> bool {
+        matches!(self, Self::Success | Self::Failure | Self::Stopped)
+    }
+}
+
+/// A workflow instance, as the scheduler tells of it.
+///
+/// Times come without a zone and are read as UTC, which is what DolphinScheduler ships with; where
+/// a site shows them in another zone, both are off by the same hours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceReport {
+    /// Its id.
+    pub id: InstanceId,
+    /// Its state.
+    pub state: InstanceState,
+    /// When it began, to the second; absent where the scheduler does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended, to the second; absent while it has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// How often it ran. A rerun keeps the id and counts one more, so an end is final for
+    /// (id, runs) only.
+    pub runs: u32,
+}
+
+/// How many instances of a workflow are active, for a gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Active {
+    /// They were counted. Never too few but for the limits of the version; a start that moves from
+    /// command to instance meanwhile may count twice.
+    Counted {
+        /// Instances that have not ended and are not suspended, sub-workflows excepted.
+        instances: u32,
+        /// Accepted starts of the workflow without an instance yet. `None` where the version cannot
+        /// tell: 3.1, as long as any start of any workflow waits.
+        pending: Option<u32>,
+    },
+    /// The scheduler could not be asked; nothing is known.
+    Unavailable(Refusal),
+}
+
+/// What the latest instance of a workflow came to, for a gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Latest {
+    /// The workflow exists and never ran.
+    None,
+    /// It has not ended, or is suspended and can be resumed.
+    Running {
+        /// Its id; absent while only its command waits (3.2).
+        instance: Option<InstanceId>,
+    },
+    /// It ended well.
+    Succeeded {
+        /// Its id.
+        instance: InstanceId,
+    },
+    /// It failed or was stopped.
+    Failed {
+        /// Its id.
+        instance: InstanceId,
+    },
+    /// The workflow does not exist, or in another project.
+    Missing {
+        /// What the scheduler said.
+        detail: String,
+    },
+    /// The scheduler could not be asked; nothing is known.
+    Unavailable(Refusal),
+}
+
+/// The trigger key that an instance carries in its parameters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CarriedKey {
+    /// This one.
+    Trigger(TriggerKey),
+    /// Its parameters are known and hold no trigger key: somebody else started it.
+    None,
+    /// Its parameters are not known: no master has consumed its command, or they cannot be read.
+    Unknown,
+}
+
+/// An instance and the trigger that it was started for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedInstance {
+    /// The instance.
+    pub report: InstanceReport,
+    /// Its trigger key.
+    pub key: CarriedKey,
+}
+
+/// The instances of a workflow since a time, for an audit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceList {
+    /// The instances, lowest id first.
+    pub instances: Vec<ListedInstance>,
+    /// Why there may be more than these; absent where the list is whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
+}
+
 /// A named DolphinScheduler.
 #[async_trait]
 pub trait Scheduler: Send + Sync {
@@ -134,13 +275,31 @@ pub trait Scheduler: Send + Sync {
         since: Timestamp,
     ) -> CheckOutcome;
 
-    /// Reads an instance's state; `None` where the scheduler does not know the instance.
-    async fn instance_state(
+    /// Reads one instance, to follow it to its end; `None` where the scheduler does not know it
+    /// (any more).
+    async fn instance(
         &self,
         connection: &ConnectionName,
         project: ProjectCode,
         instance: InstanceId,
-    ) -> Result<Option<InstanceState>, Refusal>;
+    ) -> Result<Option<InstanceReport>, Refusal>;
+
+    /// Counts the active instances of a workflow, whoever started them.
+    async fn active(&self, connection: &ConnectionName, project: ProjectCode, workflow: WorkflowCode) -> Active;
+
+    /// Looks at the latest instance of a workflow of the project, whoever started it. Latest is by
+    /// the time of its begin.
+    async fn latest(&self, connection: &ConnectionName, project: ProjectCode, workflow: &WorkflowRef) -> Latest;
+
+    /// Lists the instances of a workflow that began at or after `since`, whoever started them. Some
+    /// may have begun up to a day earlier, because the scheduler's zone is not known.
+    async fn instances_since(
+        &self,
+        connection: &ConnectionName,
+        project: ProjectCode,
+        workflow: WorkflowCode,
+        since: Timestamp,
+    ) -> Result<InstanceList, Refusal>;
 
     /// The longest time that one start call can take, which a lease must outlast.
     fn start_timeout(&self) -> std::time::Duration;

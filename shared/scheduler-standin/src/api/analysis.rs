@@ -9,7 +9,7 @@ use super::fields::Fields;
 use crate::Profile;
 use crate::faults::{FaultKind, Operation, strike};
 use crate::shared::App;
-use crate::world::Command;
+use crate::world::{Command, command_type};
 
 pub(crate) async fn commands(State(app): State<App>, fields: Fields) -> Answer {
     let page = fields.page(10029)?;
@@ -26,11 +26,19 @@ pub(crate) async fn error_commands(State(app): State<App>, fields: Fields) -> An
 
 pub(crate) async fn command_state_count(State(app): State<App>) -> Response {
     ok(&app.read(|world| {
-        json!([{
-            "commandState": "START_PROCESS",
-            "normalCount": world.commands.len(),
-            "errorCount": world.error_commands.len(),
-        }])
+        let of_type = |commands: &[Command], name: &str| {
+            commands.iter().filter(|found| command_type(found.schedule_time) == name).count()
+        };
+        ["START_PROCESS", "COMPLEMENT_DATA"]
+            .map(|name| {
+                json!({
+                    "commandState": name,
+                    "normalCount": of_type(&world.commands, name),
+                    "errorCount": of_type(&world.error_commands, name),
+                })
+            })
+            .into_iter()
+            .collect()
     }))
 }
 
@@ -56,7 +64,7 @@ fn row(profile: Profile, command: &Command, message: Option<&str>) -> Value {
     let noun = profile.noun();
     let mut row = json!({
         "id": command.id,
-        "commandType": "START_PROCESS",
+        "commandType": command_type(command.schedule_time),
         format!("{noun}DefinitionCode"): command.definition,
         format!("{noun}DefinitionVersion"): 1,
         // Before 3.3 no instance exists while the command waits, and the field is 0.

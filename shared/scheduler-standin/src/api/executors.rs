@@ -2,6 +2,7 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use jiff::civil::DateTime;
 use serde_json::{Value, json};
 
 use super::definitions::{known_project, unknown};
@@ -49,9 +50,7 @@ fn check(world: &mut World, project: &str, fields: &Fields) -> Result<Start, Ref
     if !profile.says_workflow() && fields.number("timeout").is_some_and(|timeout| !(1..=86400).contains(&timeout)) {
         return Err(Refused::new(10002, "task timeout parameter is not valid"));
     }
-    if !matches!(fields.get("execType").unwrap_or("START_PROCESS"), "START_PROCESS" | "COMPLEMENT_DATA") {
-        return Err(Refused::text("The execType is invalid"));
-    }
+    let backfill = backfill(profile, fields)?;
     let Some(definition) = world.definitions.get(&code) else {
         // 3.1 and 3.2 run into a null pointer, which their generic text hides.
         return Err(if profile.says_workflow() {
@@ -86,7 +85,39 @@ fn check(world: &mut World, project: &str, fields: &Fields) -> Result<Start, Ref
     {
         definition.warning_group = fields.number("warningGroupId");
     }
-    Ok(Start { definition: code, params: params::read(profile, fields.get("startParams")), from_tasks: start_nodes })
+    let params = params::read(profile, fields.get("startParams"));
+    Ok(Start { definition: code, params, from_tasks: start_nodes, backfill })
+}
+
+/// The times that a backfill is for; none for a plain start, which ignores `scheduleTime`.
+fn backfill(profile: Profile, fields: &Fields) -> Result<Vec<DateTime>, Refused> {
+    match fields.get("execType").unwrap_or("START_PROCESS") {
+        "START_PROCESS" => return Ok(Vec::new()),
+        "COMPLEMENT_DATA" => {}
+        _ => return Err(Refused::text("The execType is invalid")),
+    }
+    let parallelism = fields.number("expectedParallelismNumber");
+    if profile == Profile::V3_2 && parallelism.is_some_and(|number| number <= 0) {
+        return Err(Refused::new(50080, "the expected parallelism number is not valid"));
+    }
+    if profile.says_workflow() && parallelism.is_none() {
+        // The absent number is unboxed.
+        return Err(generic(profile, "null"));
+    }
+    one_of(profile, fields, "runMode", &["RUN_MODE_SERIAL", "RUN_MODE_PARALLEL"], false)?;
+    one_of(profile, fields, "complementDependentMode", &["OFF_MODE", "ALL_DEPENDENT"], false)?;
+    let times = params::backfill_times(fields.get("scheduleTime").unwrap_or_default());
+    if times.is_empty() {
+        return Err(if profile.says_workflow() {
+            Refused::text("backfillTime is invalid")
+        } else {
+            generic(profile, "")
+        });
+    }
+    if !profile.says_workflow() && times.len() > 100 {
+        return Err(Refused::new(1_400_003, "the number of complement dates exceeds 100"));
+    }
+    Ok(times)
 }
 
 fn check_nodes(profile: Profile, nodes: &str, tasks: &[i64]) -> Result<(), Refused> {

@@ -9,35 +9,56 @@ use super::definitions::known_project;
 use super::envelope::{Answer, Refused, ok, paged, shown};
 use super::fields::Fields;
 use crate::Profile;
+use crate::params::TIME;
 use crate::shared::App;
-use crate::world::{Instance, World};
+use crate::world::{Instance, World, command_type};
 
-const STATES: [&str; 15] = [
-    "SUBMITTED_SUCCESS",
-    "RUNNING_EXECUTION",
-    "READY_PAUSE",
-    "PAUSE",
-    "READY_STOP",
-    "STOP",
-    "FAILURE",
-    "SUCCESS",
-    "DELAY_EXECUTION",
-    "SERIAL_WAIT",
-    "READY_BLOCK",
-    "BLOCK",
-    "WAIT_TO_RUN",
-    "FAILOVER",
-    "DISPATCH",
-];
+/// The state names that a release knows; the filter refuses any other.
+const fn states(profile: Profile) -> &'static [&'static str] {
+    const ALL: &[&str] = &[
+        "SUBMITTED_SUCCESS",
+        "RUNNING_EXECUTION",
+        "READY_PAUSE",
+        "PAUSE",
+        "READY_STOP",
+        "STOP",
+        "FAILURE",
+        "SUCCESS",
+        "SERIAL_WAIT",
+        "DELAY_EXECUTION",
+        "READY_BLOCK",
+        "BLOCK",
+        "WAIT_TO_RUN",
+    ];
+    const DEV: &[&str] = &[
+        "SUBMITTED_SUCCESS",
+        "RUNNING_EXECUTION",
+        "READY_PAUSE",
+        "PAUSE",
+        "READY_STOP",
+        "STOP",
+        "FAILURE",
+        "SUCCESS",
+        "SERIAL_WAIT",
+        "FAILOVER",
+        "WAIT_TO_RUN",
+    ];
+    match profile {
+        Profile::V3_1 => ALL.split_at(12).0,
+        Profile::V3_2 => ALL,
+        Profile::V3_3Dev | Profile::V3_3 => DEV,
+        Profile::V3_4 => DEV.split_at(10).0,
+    }
+}
 
 pub(crate) async fn page(State(app): State<App>, Path(project): Path<String>, fields: Fields) -> Answer {
     let page = fields.page(10113)?;
     let (from, to) = (time(&fields, "startDate")?, time(&fields, "endDate")?);
     let state = fields.get("stateType").filter(|state| !state.is_empty());
-    if state.is_some_and(|state| !STATES.contains(&state)) {
-        return Err(Refused::new(10113, "query instance list paging error"));
-    }
     app.read(|world| {
+        if state.is_some_and(|state| !states(world.profile).contains(&state)) {
+            return Err(Refused::new(10113, "query instance list paging error"));
+        }
         let project = known_project(world, &project)?;
         let by = if world.profile.says_workflow() { "workflowDefinitionCode" } else { "processDefineCode" };
         let definition = fields.number(by).unwrap_or(0);
@@ -95,7 +116,7 @@ pub(crate) fn find<'a>(world: &'a World, id: &str) -> Result<&'a Instance, Refus
 
 fn time(fields: &Fields, name: &str) -> Result<Option<Timestamp>, Refused> {
     let Some(text) = fields.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
-    DateTime::strptime("%Y-%m-%d %H:%M:%S", text)
+    DateTime::strptime(TIME, text)
         .and_then(|time| time.to_zoned(jiff::tz::TimeZone::UTC))
         .map(|time| Some(time.timestamp()))
         .map_err(|_| Refused::new(10001, format!("request parameter {name} is not valid")))
@@ -122,7 +143,7 @@ fn row(profile: Profile, instance: &Instance) -> Map<String, Value> {
     put("startTime", json!(shown(instance.start_time)));
     put("endTime", json!(instance.end_time.map(shown)));
     put("runTimes", json!(instance.run_times));
-    put("commandType", json!("START_PROCESS"));
+    put("commandType", json!(command_type(instance.schedule_time)));
     put("executorName", json!(instance.executor));
     put("host", json!("127.0.0.1:5678"));
     put(&format!("{noun}DefinitionCode"), json!(instance.definition));
@@ -131,7 +152,7 @@ fn row(profile: Profile, instance: &Instance) -> Map<String, Value> {
     put("commandParam", json!(instance.command_param));
     put("globalParams", json!(instance.global_params));
     put("varPool", Value::Null);
-    put("scheduleTime", Value::Null);
+    put("scheduleTime", json!(instance.schedule_time.map(|time| time.strftime(TIME).to_string())));
     put("projectCode", json!(instance.project));
     row
 }
