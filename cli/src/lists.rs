@@ -92,7 +92,12 @@ fn version(version: &Version) -> String {
 }
 
 fn register(register: &Register) -> String {
-    format!("{}, {} counted, since {}", version(&register.version), register.count, moment(&register.since.to_string()))
+    format!(
+        "{}, {} counted, since {}",
+        version(&register.mark.version),
+        register.count,
+        moment(&register.mark.since.to_string())
+    )
 }
 
 /// The events of an asset.

@@ -10,7 +10,7 @@ use std::path::Path;
 use lakebell_domain::Invalid;
 use lakebell_domain::asset::{Format, Location};
 use lakebell_domain::ids::{ConnectionName, ProjectCode, TargetId, TargetName, TaskCode, WorkflowCode};
-use lakebell_domain::target::{GroupSpec, TargetSpec};
+use lakebell_domain::target::{GroupSpec, TargetSpec, WorkflowRef};
 use lakebell_engine::assets::AssetSpec;
 use lakebell_engine::ports::scheduler::ConnectionSpec;
 use lakebell_engine::records::Warehouse;
@@ -85,6 +85,7 @@ impl TargetEntry {
             task_definition_code: self.task_definition_code,
             groups: self.groups,
             enabled_flag: self.enabled_flag.unwrap_or(1),
+            ..TargetSpec::starting(WorkflowRef::Name(String::new()), Vec::new())
         })
     }
 }

@@ -119,8 +119,12 @@ impl TargetCursor {
         self.at(group, asset)?.version.as_ref()
     }
 
-    /// Moves a group's cursor on an asset forward; what is not beyond it changes nothing.
+    /// Moves a group's cursor on an asset forward; what is not beyond it changes nothing. Nothing at
+    /// all leaves an absent one absent, so that the first read of the asset is still its beginning.
     pub fn take(&mut self, group: &GroupName, asset: AssetId, beyond: &Taken) {
+        if *beyond == Taken::default() {
+            return;
+        }
         self.taken.entry(group.clone()).or_default().entry(asset).or_default().advance(beyond);
     }
 }

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::asset::AssetKey;
-use crate::cursor::{TargetCursor, Taken};
+use crate::cursor::{Taken, TargetCursor};
 use crate::ids::{Alias, AssetId, GroupName, TargetId, TriggerKey};
 use crate::policy::Window;
 use crate::reason::{Reason, Verdict};
@@ -179,7 +179,8 @@ impl MemberEvaluation {
 
 /// Evaluates a target. Pure: the same inputs give the same evaluation.
 pub fn evaluate(inputs: &Inputs<'_>) -> Evaluation {
-    let groups: Vec<GroupEvaluation> = inputs.target.groups.iter().map(|group| group::evaluate(inputs, group)).collect();
+    let groups: Vec<GroupEvaluation> =
+        inputs.target.groups.iter().map(|group| group::evaluate(inputs, group)).collect();
     let timing = timing::timing(inputs, &groups);
     let (verdict, reason, plan) = decide(inputs, &groups, &timing);
     let mut evaluation = Evaluation {

@@ -5,9 +5,14 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::commit::{Commit, Millis};
+use crate::commit::{Commit, CommitKind, Millis};
+use crate::evaluation::PastCommit;
 use crate::ids::{AssetId, TraceId};
-use crate::version::Position;
+use crate::state::{Mark, Totals};
+use crate::version::{Fingerprint, Position, Version};
+
+/// Longest name of an application that is kept, in characters.
+const MAX_APPLICATION: usize = 64;
 
 /// What an event says about an asset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -183,6 +188,12 @@ pub struct CommitFacts {
     pub commit_time: Option<Millis>,
     /// Rows added less rows removed.
     pub delta_record_count: Option<i64>,
+    /// What wrote it, where the format says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<String>,
+    /// What had been counted up to and with it.
+    #[serde(default)]
+    pub totals: Totals,
 }
 
 impl From<&Commit> for CommitFacts {
@@ -195,7 +206,44 @@ impl From<&Commit> for CommitFacts {
             watermark: commit.watermark,
             commit_time: commit.committed_at,
             delta_record_count: commit.delta_records,
+            application: application_of(commit),
+            totals: Totals::default(),
         }
+    }
+}
+
+/// Under which name a writer commits: Paimon's commit user, and what the other formats call engine
+/// or application.
+fn application_of(commit: &Commit) -> Option<String> {
+    let named = ["commit_user", "engine", "application"].into_iter().find_map(|name| commit.extra.get(name)?.as_str());
+    named.map(|name| name.chars().take(MAX_APPLICATION).collect())
+}
+
+impl Event {
+    /// The version that an event of a commit is about, with its facts; `None` for other events and
+    /// for commits that the state did not take.
+    pub fn mark(&self) -> Option<Mark> {
+        let commit =
+            self.commit.as_ref().filter(|_| matches!(self.outcome, Outcome::Advanced | Outcome::Maintenance))?;
+        let (_, fingerprint) = self.token.split_once('.')?;
+        Some(Mark {
+            version: Version {
+                position: self.position?,
+                fingerprint: Fingerprint(fingerprint.to_owned()),
+                snapshot_id: commit.snapshot_id.clone(),
+            },
+            kind: CommitKind(commit.commit_kind.clone()),
+            is_data: commit.changes_data.unwrap_or(true),
+            is_empty: commit.delta_record_count == Some(0),
+            schema_id: commit.schema_id,
+            totals: commit.totals,
+            since: self.recorded_at,
+        })
+    }
+
+    /// The same for an evaluation that looks at commits one by one.
+    pub fn past_commit(&self) -> Option<PastCommit> {
+        Some(PastCommit { mark: self.mark()?, application: self.commit.as_ref()?.application.clone() })
     }
 }
 

@@ -11,7 +11,7 @@ use lakebell_domain::cursor::TargetCursor;
 use lakebell_domain::ids::{TargetId, TraceId, TriggerKey};
 use lakebell_domain::trigger::{Arrow, Status, StatusWord, Trigger, WaitReason};
 
-use crate::evaluate::{self, Evaluated, Subject, defect, trigger_draft};
+use crate::evaluate::{self, Evaluated, Subject, cursor_draft, defect, trigger_draft};
 use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
@@ -347,17 +347,16 @@ impl Dispatcher {
                 closed.open = None;
                 closed.failed = (next.status().word() == StatusWord::Failed).then(|| next.key.clone());
             }
-            let key = layout::cursor(&next.target);
             let actions = [
                 Write::Replace(trigger_draft(next)?, loaded.trigger.rev),
-                Write::Replace(store::draft(key.clone(), &closed)?, cursor.rev),
+                Write::Replace(cursor_draft(&next.target, &closed)?, cursor.rev),
             ];
             match store::write(&*self.ports.items, &*self.ports.random, &actions).await? {
                 Written::Done => return Ok(true),
                 Written::Lost(lost) if lost.iter().any(|lost| lost.action == 0) => return Ok(false),
                 Written::Lost(_) => {}
             }
-            cursor = store::get(&*self.ports.items, key)
+            cursor = store::get(&*self.ports.items, layout::cursor(&next.target))
                 .await?
                 .ok_or_else(|| EngineError::new(ErrorKind::Defect, "a target's cursors are gone"))?;
         }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::event::EventKind;
 use lakebell_domain::ids::{AssetId, ConnectionName, ProjectCode, TargetId, TriggerKey};
-use lakebell_domain::version::Epoch;
+use lakebell_domain::version::{Epoch, Position};
 use sha2::{Digest, Sha256};
 
 use crate::ports::items::{IndexEntry, Key, Range};
@@ -93,6 +93,40 @@ pub fn trigger_history_partition(project: ProjectCode) -> String {
 /// A trigger's timer.
 pub fn trigger_timer(key: &TriggerKey, due_at: Timestamp) -> IndexEntry {
     IndexEntry { pk: sweep_partition(shard_of(key.as_str())), sk: format!("{}#K#{key}", moment(due_at)) }
+}
+
+/// A target's timer.
+pub fn target_timer(target: &TargetId, due_at: Timestamp) -> IndexEntry {
+    let id = target.to_string();
+    IndexEntry { pk: sweep_partition(shard_of(&id)), sk: format!("{}#T#{id}", moment(due_at)) }
+}
+
+/// The switch of a project; without one, of all of them.
+pub fn switch(project: Option<ProjectCode>) -> Key {
+    Key::new(project.map_or_else(|| "W#global".to_owned(), |project| format!("W#{project}")), "-")
+}
+
+/// The subscriptions to assets of one database by prefix.
+pub fn subscriptions(database: &str) -> Range {
+    Range::prefix(format!("X#{database}"), "")
+}
+
+/// One subscription: the database, `<format>://[<catalog>/]<database>`, the prefix and the target.
+pub fn subscription(database: &str, prefix: &str, target: &TargetId) -> Key {
+    Key::new(format!("X#{database}"), format!("{prefix}#{target}"))
+}
+
+/// The commits of an asset beyond a position, in order.
+pub fn commits_beyond(id: AssetId, beyond: Position) -> Range {
+    let kind = EventKind::SnapshotCommitted;
+    let from = format!("E#{kind}#{:010}#{:020}", beyond.epoch.0, beyond.ordinal.0.saturating_add(1));
+    Range { pk: asset(id), from, to: format!("E#{kind}#\u{10ffff}") }
+}
+
+/// The commits of an asset with an ordinal.
+pub fn commits_at(id: AssetId, at: Position) -> Range {
+    let prefix = format!("E#{}#{:010}#{:020}", EventKind::SnapshotCommitted, at.epoch.0, at.ordinal.0);
+    Range::prefix(asset(id), &prefix)
 }
 
 /// A shard of the sweep index.

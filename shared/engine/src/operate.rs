@@ -5,7 +5,7 @@ use lakebell_domain::cursor::{Paused, TargetCursor};
 use lakebell_domain::ids::{TargetId, TraceId, TriggerKey};
 use lakebell_domain::trigger::{Arrow, Decision, Status, StatusWord, Trigger};
 
-use crate::evaluate::{self, Evaluated, trigger_draft};
+use crate::evaluate::{self, Evaluated, cursor_draft, trigger_draft};
 use crate::history;
 use crate::layout;
 use crate::ports::Ports;
@@ -58,7 +58,7 @@ async fn change_cursor(
         if changed == known.value {
             return Ok(());
         }
-        let action = Write::Replace(store::draft(key, &changed)?, known.rev);
+        let action = Write::Replace(cursor_draft(target, &changed)?, known.rev);
         if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
             return Ok(());
         }
@@ -133,7 +133,7 @@ async fn follow(
         }
         let actions = [
             Write::Replace(trigger_draft(&next)?, trigger.rev),
-            Write::Replace(store::draft(cursor_key, &changed)?, cursor.rev),
+            Write::Replace(cursor_draft(&target, &changed)?, cursor.rev),
         ];
         if store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
             let evaluated = evaluate::evaluate_one(ports, &target, trace).await?;

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::evaluation::SwitchedOff;
 use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, WorkflowCode};
+use lakebell_domain::policy::Length;
 use lakebell_domain::state::AssetState;
-use lakebell_domain::target::{Target, TargetSpec, WorkflowRef};
+use lakebell_domain::target::{AssetPrefix, Target, TargetSpec, WorkflowRef};
 use lakebell_domain::version::{Fingerprint, Ordinal};
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +91,30 @@ pub struct Pointer {
     pub members: Vec<AssetId>,
     /// The revision of the definition that put it.
     pub definition_rev: u64,
+    /// The target looks at every commit: their events are kept for longer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_history: bool,
+    /// The target follows rewrites by itself, once two reads that are this far apart agree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows_rewrites_after: Option<Length>,
+}
+
+/// The mark that a target takes in every asset of a database whose table name begins with a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subscription {
+    /// The target.
+    pub target: TargetId,
+    /// What it takes in.
+    pub prefix: AssetPrefix,
+}
+
+/// The switch of a project, or of all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Switch {
+    /// Set while nothing may start.
+    pub off: Option<SwitchedOff>,
 }
 
 /// A target's definition.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lakebell_domain::cursor::TargetCursor;
+use lakebell_domain::cursor::{Taken, TargetCursor};
 use lakebell_domain::ids::{AssetId, TargetId, TriggerKey};
 use lakebell_domain::trigger::{Status, Trigger};
 use lakebell_domain::version::{Position, Version};
@@ -73,9 +73,9 @@ impl Records {
         for (target, cursor) in &self.cursors {
             let Some(was) = before.cursors.get(target) else { continue };
             for (group, assets) in &was.taken {
-                for (asset, version) in assets {
-                    let now = cursor.taken(group, *asset).map(|version| version.position);
-                    if now.is_some_and(|now| now < version.position) {
+                for (asset, taken) in assets {
+                    let now = cursor.at(group, *asset).map(Taken::position);
+                    if now.is_some_and(|now| now < taken.position()) {
                         wrong.push(format!("rule 1: the cursor of {target}/{group} on {asset} went back"));
                     }
                 }

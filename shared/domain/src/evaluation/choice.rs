@@ -39,7 +39,11 @@ pub(super) enum Refused<'a> {
 }
 
 /// The newest version that counts for a dependency, whatever else is asked of it.
-pub(super) fn newest_counted<'a>(view: AssetView<'a>, state: &'a AssetState, conditions: &Conditions) -> Option<&'a Mark> {
+pub(super) fn newest_counted<'a>(
+    view: AssetView<'a>,
+    state: &'a AssetState,
+    conditions: &Conditions,
+) -> Option<&'a Mark> {
     if conditions.needs_history() {
         let past = view.history.iter().rev().find(|past| {
             let names = std::iter::once(past.mark.kind.0.as_str()).chain(past.application.as_deref());
@@ -111,12 +115,15 @@ pub(super) fn choose<'a>(
                 });
                 let tagged = tags.map(|(name, entry)| Candidate { mark: mark_of_tag(state, entry), tag: Some(name) });
                 // Of two tags on one version the later name counts.
-                tagged.filter(|candidate| meets(&candidate.mark)).max_by_key(|candidate| candidate.mark.version.position)
+                tagged
+                    .filter(|candidate| meets(&candidate.mark))
+                    .max_by_key(|candidate| candidate.mark.version.position)
             }
             None => {
                 let known = state.marks().chain(view.history.iter().map(|past| &past.mark));
                 let met = known.filter(|mark| meets(mark) && !conditions.needs_history());
-                met.max_by_key(|mark| mark.version.position).map(|mark| Candidate { mark: Cow::Borrowed(mark), tag: None })
+                met.max_by_key(|mark| mark.version.position)
+                    .map(|mark| Candidate { mark: Cow::Borrowed(mark), tag: None })
             }
         };
         if let Some(found) = found {

@@ -41,12 +41,14 @@ fn verdict(group: &Group, members: &[MemberEvaluation]) -> (Verdict, Option<Reas
     let is_optional = |at: usize| group.members.get(at).is_some_and(|member| member.conditions.optional);
     let required = || members.iter().enumerate().filter(|(at, _)| !is_optional(*at)).map(|(_, member)| member);
     // An optional member may be absent; it must not have failed.
-    let failed = members.iter().find(|member| {
-        member.reason.as_ref().is_some_and(|reason| reason.code == ReasonCode::QualityFailed)
-    });
+    let failed = members
+        .iter()
+        .find(|member| member.reason.as_ref().is_some_and(|reason| reason.code == ReasonCode::QualityFailed));
     let is_all = group.advance == Advance::All;
-    let failed_optional =
-        members.iter().enumerate().find(|(at, member)| is_optional(*at) && failed.is_some_and(|failed| failed.asset == member.asset));
+    let failed_optional = members
+        .iter()
+        .enumerate()
+        .find(|(at, member)| is_optional(*at) && failed.is_some_and(|failed| failed.asset == member.asset));
     if let Some((_, member)) = failed_optional {
         return (member.verdict, member.reason.clone());
     }

@@ -88,7 +88,9 @@ impl<'a> Judge<'a, '_> {
         let chosen = choice::choose(self.inputs, self.view, state, conditions, beyond);
         let newest = match &chosen {
             Ok(candidate) => Some(candidate.mark.version.clone()),
-            Err(_) => choice::choose(self.inputs, self.view, state, conditions, None).ok().map(|c| c.mark.version.clone()),
+            Err(_) => {
+                choice::choose(self.inputs, self.view, state, conditions, None).ok().map(|c| c.mark.version.clone())
+            }
         };
         let obstacle = self.hold(state).or_else(|| self.failed_optional(state)).or_else(|| match &chosen {
             // Without a commit that is asked for, having none at all is no obstacle of its own.
@@ -103,7 +105,14 @@ impl<'a> Judge<'a, '_> {
         }
     }
 
-    fn reason(&self, code: ReasonCode, expected: String, actual: String, since: Option<Timestamp>, unblock: &str) -> Reason {
+    fn reason(
+        &self,
+        code: ReasonCode,
+        expected: String,
+        actual: String,
+        since: Option<Timestamp>,
+        unblock: &str,
+    ) -> Reason {
         Reason { code, asset: Some(self.member.key.clone()), expected, actual, since, unblock: unblock.to_owned() }
     }
 
@@ -160,7 +169,8 @@ impl<'a> Judge<'a, '_> {
         let (verdict, code, expected, actual, since, unblock) = match refused {
             Refused::NothingNew => return self.not_advanced(state),
             Refused::BelowMinimum(newest) => {
-                let minimum = conditions.minimum.as_ref().map(|minimum| minimum.snapshot_id.as_str()).unwrap_or_default();
+                let minimum =
+                    conditions.minimum.as_ref().map(|minimum| minimum.snapshot_id.as_str()).unwrap_or_default();
                 (
                     Verdict::BlockedBySnapshot,
                     ReasonCode::MinSnapshotNotReached,
@@ -194,11 +204,16 @@ impl<'a> Judge<'a, '_> {
             }
             Refused::Schema(newest, status) => {
                 let (code, actual, unblock) = match status {
-                    SchemaStatus::Rejected => (ReasonCode::SchemaRejected, "rejected", "approving the schema, or a commit under another one"),
-                    SchemaStatus::PendingApproval => (ReasonCode::SchemaPending, "pending approval", "approving or rejecting the schema"),
+                    SchemaStatus::Rejected => {
+                        (ReasonCode::SchemaRejected, "rejected", "approving the schema, or a commit under another one")
+                    }
+                    SchemaStatus::PendingApproval => {
+                        (ReasonCode::SchemaPending, "pending approval", "approving or rejecting the schema")
+                    }
                     _ => (ReasonCode::SchemaUndecided, "undecided", "approving the schema"),
                 };
-                let schema = newest.schema_id.map_or_else(|| "an unknown schema".to_owned(), |id| format!("schema {id}"));
+                let schema =
+                    newest.schema_id.map_or_else(|| "an unknown schema".to_owned(), |id| format!("schema {id}"));
                 (
                     Verdict::BlockedBySchema,
                     code,
@@ -245,7 +260,8 @@ impl<'a> Judge<'a, '_> {
             return None;
         }
         let (expected, actual) = (format!("{wanted} new rows"), format!("{rows} since the last trigger"));
-        let reason = self.reason(ReasonCode::TooFewRecords, expected, actual, Some(mark.since), "commits that add more rows");
+        let reason =
+            self.reason(ReasonCode::TooFewRecords, expected, actual, Some(mark.since), "commits that add more rows");
         Some((Verdict::BlockedBySnapshot, reason))
     }
 
@@ -286,7 +302,13 @@ impl<'a> Judge<'a, '_> {
         let actual = || format!("watermark {at}");
         if let Some(wanted) = conditions.watermark.filter(|wanted| at < *wanted) {
             let expected = format!("watermark {wanted} or later");
-            return blocked(ReasonCode::WatermarkNotReached, expected, actual(), Some(register.since), "a later watermark");
+            return blocked(
+                ReasonCode::WatermarkNotReached,
+                expected,
+                actual(),
+                Some(register.since),
+                "a later watermark",
+            );
         }
         if let Some(lag) = conditions.max_lag.filter(|lag| self.inputs.now.duration_since(at) > lag.duration()) {
             let expected = format!("a watermark at most {lag} behind now");
@@ -296,12 +318,18 @@ impl<'a> Judge<'a, '_> {
             && let Some(window) = self.window.filter(|window| at < window.end)
         {
             let expected = format!("watermark {} or later, for the window of {}", window.end, window.business_date);
-            return blocked(ReasonCode::WindowOpen, expected, actual(), Some(register.since), "a watermark beyond the window");
+            return blocked(
+                ReasonCode::WindowOpen,
+                expected,
+                actual(),
+                Some(register.since),
+                "a watermark beyond the window",
+            );
         }
         // A window that cannot be told yet: another member of the group has no watermark.
         if conditions.every.is_some() && self.window.is_none() {
             let (expected, unblock) = ("a watermark of every member".to_owned(), "a watermark of the other members");
-            return Some((Verdict::Waiting, self.reason(ReasonCode::WindowOpen, expected, actual(), None, unblock)));
+            return blocked(ReasonCode::WindowOpen, expected, actual(), None, unblock);
         }
         None
     }
@@ -317,13 +345,25 @@ impl<'a> Judge<'a, '_> {
                 );
                 let since = running.map(|(_, backfill)| backfill.since);
                 let expected = "a finished backfill".to_owned();
-                let reason = self.reason(ReasonCode::BackfillNotCompleted, expected, actual, since, "a pushed BACKFILL_COMPLETED");
+                let reason = self.reason(
+                    ReasonCode::BackfillNotCompleted,
+                    expected,
+                    actual,
+                    since,
+                    "a pushed BACKFILL_COMPLETED",
+                );
                 return Some((Verdict::BlockedByBackfill, reason));
             }
         }
         if conditions.cdc_lag_recovered && state.cdc_lag_recovered_at <= self.taken.cdc {
             let (expected, actual) = ("recovery from CDC lag".to_owned(), "none since the last trigger".to_owned());
-            let reason = self.reason(ReasonCode::CdcLagNotRecovered, expected, actual, self.taken.cdc, "a pushed CDC_LAG_RECOVERED");
+            let reason = self.reason(
+                ReasonCode::CdcLagNotRecovered,
+                expected,
+                actual,
+                self.taken.cdc,
+                "a pushed CDC_LAG_RECOVERED",
+            );
             return Some((Verdict::Waiting, reason));
         }
         None

@@ -11,9 +11,7 @@ use crate::policy::{Coalesce, Window};
 use crate::reason::{Reason, Verdict};
 use crate::start_params::start_parameters;
 use crate::target::{Group, Member};
-use crate::trigger::{
-    Bounds, Claim, Distinct, Inheritance, Range, StartReason, Status, Trigger, trigger_key,
-};
+use crate::trigger::{Bounds, Claim, Distinct, Inheritance, Range, StartReason, Status, Trigger, trigger_key};
 use crate::version::{Position, Version};
 
 /// Most conditions that did not hold that a trigger lists.
@@ -42,7 +40,8 @@ pub(super) fn ready(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> ClaimPla
     let window = ready.iter().find_map(|group| group.window);
     let reaches = ready.iter().map(|group| {
         let of_member = |member: &MemberEvaluation| {
-            let reach = member.reach.clone().unwrap_or_else(|| Taken { version: member.taken.clone(), ..Taken::default() });
+            let reach =
+                member.reach.clone().unwrap_or_else(|| Taken { version: member.taken.clone(), ..Taken::default() });
             (member.id, Reached { from: member.taken.clone(), to: reach })
         };
         (group.group.clone(), group.members.iter().map(of_member).collect())
@@ -234,7 +233,8 @@ fn moved_groups<'a>(
     let is_each = inputs.target.policies.coalesce == Coalesce::Each;
     let groups = inputs.target.groups.iter();
     let with = groups.filter(move |group| group.members.iter().any(|member| member.asset == asset));
-    with.filter(move |group| reaches.contains_key(&group.name) || !(group.independent || is_each)).map(|group| &group.name)
+    with.filter(move |group| reaches.contains_key(&group.name) || !(group.independent || is_each))
+        .map(|group| &group.name)
 }
 
 /// Where a member asks for no commit, the register that moved makes its trigger distinct.
@@ -277,9 +277,12 @@ fn describe(inputs: &Inputs<'_>, reaches: &BTreeMap<GroupName, BTreeMap<AssetId,
         let last = backfill.to.unwrap_or(state.position());
         backfill.from < last && (from.is_none_or(|from| from < last) && backfill.from < to)
     });
-    let quality = inputs.target.groups.iter().flat_map(|group| &group.members).find_map(|member| {
-        (member.asset == range.asset).then_some(member.conditions.quality.as_ref()).flatten()
-    });
+    let quality = inputs
+        .target
+        .groups
+        .iter()
+        .flat_map(|group| &group.members)
+        .find_map(|member| (member.asset == range.asset).then_some(member.conditions.quality.as_ref()).flatten());
     if let Some(quality) = quality {
         let failed = state.quality.failed_between(None, to, &quality.checks);
         range.failed_versions = failed.filter(|version| inside(version.position)).cloned().collect();

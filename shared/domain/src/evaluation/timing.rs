@@ -122,13 +122,25 @@ fn gate(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> Option<Gate> {
         && let Some(opens) = not_before.opens_at(now)
     {
         let expected = format!("{} in {} or later", not_before.time, not_before.time_zone);
-        close(ReasonCode::NotBefore, expected, format!("it is {}", not_before.time_zone.at(now).strftime("%H:%M")), None, opens);
+        close(
+            ReasonCode::NotBefore,
+            expected,
+            format!("it is {}", not_before.time_zone.at(now).strftime("%H:%M")),
+            None,
+            opens,
+        );
     }
     if let Some(window) = &policies.run_window
         && let Some(opens) = window.opens_at(now)
     {
         let expected = format!("from {} to {} in {}", window.from, window.to, window.time_zone);
-        close(ReasonCode::OutsideRunWindow, expected, format!("it is {}", window.time_zone.at(now).strftime("%H:%M")), None, opens);
+        close(
+            ReasonCode::OutsideRunWindow,
+            expected,
+            format!("it is {}", window.time_zone.at(now).strftime("%H:%M")),
+            None,
+            opens,
+        );
     }
     gates.into_iter().max_by_key(|gate| gate.opens_at)
 }
@@ -136,7 +148,8 @@ fn gate(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> Option<Gate> {
 /// The cursor as it should be kept where nothing is claimed; `None` where it is so already.
 pub(super) fn noted(inputs: &Inputs<'_>, evaluation: &Evaluation) -> Option<TargetCursor> {
     let cursor = inputs.cursor;
-    let has_advanced = || evaluation.groups.iter().flat_map(|group| &group.members).any(|member| member.reach.is_some());
+    let has_advanced =
+        || evaluation.groups.iter().flat_map(|group| &group.members).any(|member| member.reach.is_some());
     let counts_from_advance = matches!(inputs.target.policies.deadline, Some(Deadline::Within(_)));
     let advanced_at = match cursor.advanced_at {
         None if counts_from_advance && has_advanced() => Some(inputs.now),

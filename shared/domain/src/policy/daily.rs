@@ -7,8 +7,8 @@ use jiff::civil::{Date, Time};
 use jiff::{Timestamp, ToSpan};
 use serde::{Deserialize, Serialize};
 
-use super::window::Zone;
 use super::Length;
+use super::window::Zone;
 use crate::Invalid;
 
 /// A time of day, as in `06:30`.

@@ -10,8 +10,8 @@ mod pattern;
 mod window;
 
 pub use cron::OrAt;
-pub use daily::{Deadline, NotBefore, RunWindow, TimeOfDay};
 pub(crate) use daily::days_around;
+pub use daily::{Deadline, NotBefore, RunWindow, TimeOfDay};
 pub use length::Length;
 pub use pattern::{Operations, Pattern};
 pub use window::{Every, Window, Zone};

@@ -30,7 +30,13 @@ impl FromStr for Zone {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let wrong = || Invalid::new("timeZone", format!("`{text}` is no time zone"), "use an IANA name, as in Asia/Shanghai or UTC");
+        let wrong = || {
+            Invalid::new(
+                "timeZone",
+                format!("`{text}` is no time zone"),
+                "use an IANA name, as in Asia/Shanghai or UTC",
+            )
+        };
         let zone = TimeZone::get(text).map_err(|_| wrong())?;
         zone.iana_name().is_some().then_some(Self(zone)).ok_or_else(wrong)
     }
@@ -158,12 +164,12 @@ impl Every {
                 self.window(start, end)
             }
             Period::Days(days) => {
-                let since = date.since((jiff::Unit::Day, Date::constant(1970, 1, 1))).map_or(0, |span| i64::from(span.get_days()));
+                let since = date
+                    .since((jiff::Unit::Day, Date::constant(1970, 1, 1)))
+                    .map_or(0, |span| i64::from(span.get_days()));
                 self.of_days(following(date, -since.rem_euclid(days)), days)
             }
-            Period::Weeks => {
-                self.of_days(following(date, -i64::from(date.weekday().to_monday_zero_offset())), 7)
-            }
+            Period::Weeks => self.of_days(following(date, -i64::from(date.weekday().to_monday_zero_offset())), 7),
             Period::Months => {
                 let first = date.first_of_month();
                 self.window(self.midnight(first), self.midnight(first.saturating_add(1.month())))

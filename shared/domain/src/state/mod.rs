@@ -8,8 +8,8 @@ mod registers;
 
 pub use quality::{CheckResult, MAX_CHECK_NAME, Quality, QualityVerdict, Severity, Verdict};
 pub use registers::{
-    Backfill, BackfillStatus, Baseline, Gap, Hole, Mark, Register, RewriteHold, SchemaDetail, SchemaRegister, SchemaStatus,
-    TagEntry, Totals, Trouble, TroubleCode, WatermarkRegister,
+    Backfill, BackfillStatus, Baseline, Gap, Hole, Mark, Register, RewriteHold, SchemaDetail, SchemaRegister,
+    SchemaStatus, TagEntry, Totals, Trouble, TroubleCode, WatermarkRegister,
 };
 
 use std::collections::BTreeMap;

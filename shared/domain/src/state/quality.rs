@@ -9,7 +9,7 @@ use crate::event::Outcome;
 use crate::version::{Fingerprint, Ordinal, Position, Version};
 
 /// Most versions whose verdicts are kept; the oldest goes first.
-const MAX_VERSIONS: usize = 12;
+const MAX_VERSIONS: usize = 8;
 /// Most verdicts that wait for their commit; the oldest goes first.
 const MAX_PARKED: usize = 16;
 /// Most checks kept for one version.
@@ -30,13 +30,21 @@ pub enum CheckResult {
 }
 
 /// How bad a failure is. Only an error blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Kept and shown.
     Warn,
     /// Blocks.
+    #[default]
     Error,
+}
+
+impl Severity {
+    #[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde asks for
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One finished check of one version.
@@ -74,6 +82,7 @@ pub enum QualityVerdict {
 #[serde(rename_all = "camelCase")]
 struct Finding {
     result: CheckResult,
+    #[serde(default, skip_serializing_if = "Severity::is_default")]
     severity: Severity,
     run: i64,
 }
@@ -170,9 +179,10 @@ impl Quality {
         to: Position,
         required: &'a [String],
     ) -> impl Iterator<Item = &'a Version> {
-        let inside = self.marks().map(|mark| &mark.version).filter(move |version| {
-            from.is_none_or(|from| from < version.position) && version.position <= to
-        });
+        let inside = self
+            .marks()
+            .map(|mark| &mark.version)
+            .filter(move |version| from.is_none_or(|from| from < version.position) && version.position <= to);
         inside.filter(|version| self.verdict(version.position, required) == QualityVerdict::Failed)
     }
 

@@ -77,17 +77,28 @@ impl TargetSpec {
                 if is_after && not_before.time_zone == run_window.time_zone {
                     return Err(Invalid::new(
                         "notBefore",
-                        format!("{} is after the run window ends at {}: it would never open", not_before.time, run_window.to),
+                        format!(
+                            "{} is after the run window ends at {}: it would never open",
+                            not_before.time, run_window.to
+                        ),
                         "use a time before the end of the run window, or leave one of them out",
                     ));
                 }
             }
         }
         if self.max_active == Some(0) {
-            return Err(Invalid::new("maxActive", "0 active instances would never start", "use 1 or more, or leave it out"));
+            return Err(Invalid::new(
+                "maxActive",
+                "0 active instances would never start",
+                "use 1 or more, or leave it out",
+            ));
         }
         if self.settle.is_some() && self.on_rewrite == OnRewrite::Hold {
-            return Err(Invalid::new("settle", "a rewrite is held for a person", "use it with `onRewrite: follow`, or leave it out"));
+            return Err(Invalid::new(
+                "settle",
+                "a rewrite is held for a person",
+                "use it with `onRewrite: follow`, or leave it out",
+            ));
         }
         if self.timeout_minutes == Some(0) || self.check_interval_seconds == Some(0) {
             let field = if self.timeout_minutes == Some(0) { "timeoutMinutes" } else { "checkIntervalSeconds" };
@@ -119,7 +130,11 @@ impl TargetSpec {
     /// `each` is defined where every member's own history decides which version comes next.
     fn check_each(&self) -> Result<(), Invalid> {
         let refused = |field: &str, problem: &str| {
-            Invalid::new(field, format!("{problem} is not defined with `coalesce: each`"), "use `coalesce: newest`, or leave it out")
+            Invalid::new(
+                field,
+                format!("{problem} is not defined with `coalesce: each`"),
+                "use `coalesce: newest`, or leave it out",
+            )
         };
         for (group_at, group) in self.groups.iter().enumerate() {
             let place = format!("groups[{group_at}]");
@@ -249,7 +264,11 @@ impl DependencySpec {
             ));
         }
         if self.min_new_snapshots.is_some_and(|count| count == 0 || count > 1_000_000) {
-            return Err(Invalid::new("minNewSnapshots", "it must be from 1 to 1000000", "use 1 or leave it out for any new commit"));
+            return Err(Invalid::new(
+                "minNewSnapshots",
+                "it must be from 1 to 1000000",
+                "use 1 or leave it out for any new commit",
+            ));
         }
         if self.min_delta_records.is_some_and(|rows| rows < 1) {
             return Err(Invalid::new("minDeltaRecords", "it must be 1 or more", "leave it out for any number of rows"));
@@ -296,7 +315,10 @@ impl DependencySpec {
     fn contradiction(&self) -> Option<(&'static str, &'static str)> {
         let chooses = self.commit_kinds.is_some() || self.operations.is_some() || self.ignore_empty;
         if !self.snapshot_required && (chooses || self.counts() || self.min_snapshot_id.is_some()) {
-            return Some(("snapshotRequired", "`false` says that no commit is needed, and another condition chooses commits"));
+            return Some((
+                "snapshotRequired",
+                "`false` says that no commit is needed, and another condition chooses commits",
+            ));
         }
         if self.quality_status.is_none() && self.checks.is_some() {
             return Some(("checks", "there is no `qualityStatus` that they would be for"));
@@ -305,10 +327,16 @@ impl DependencySpec {
             return Some(("onFailedVersion", "there is no `qualityStatus` that it would be for"));
         }
         if self.counts() && self.commit_kinds.is_some() {
-            return Some(("commitKinds", "counting (minNewSnapshots, minDeltaRecords) goes by commits that change data"));
+            return Some((
+                "commitKinds",
+                "counting (minNewSnapshots, minDeltaRecords) goes by commits that change data",
+            ));
         }
         if self.counts() && self.tag.is_some() {
-            return Some(("tag", "a tag names one version, and counting (minNewSnapshots, minDeltaRecords) needs a range"));
+            return Some((
+                "tag",
+                "a tag names one version, and counting (minNewSnapshots, minDeltaRecords) needs a range",
+            ));
         }
         if self.commit_kinds.is_some() && self.ignore_empty {
             return Some(("ignoreEmpty", "it goes by commits that change data, and `commitKinds` chooses others"));
@@ -316,7 +344,10 @@ impl DependencySpec {
         if self.operations.is_some()
             && (self.quality_status.is_some() || self.schema_status.is_some() || self.tag.is_some() || self.counts())
         {
-            return Some(("operations", "it goes by the newest commit of a writer, and another condition by another version"));
+            return Some((
+                "operations",
+                "it goes by the newest commit of a writer, and another condition by another version",
+            ));
         }
         if self.every.is_some() && (chooses || self.counts() || self.tag.is_some()) {
             return Some(("every", "a window is completed by the watermark, and another condition chooses commits"));

@@ -19,6 +19,8 @@ pub struct KnownAsset {
     pub id: AssetId,
     /// Its epoch now.
     pub epoch: Epoch,
+    /// The ordinals of snapshots that the declaration names, where they had to be looked up.
+    pub snapshots: BTreeMap<String, Ordinal>,
 }
 
 /// The assets that a declaration names.
@@ -110,10 +112,10 @@ impl DependencySpec {
             Some(alias) => alias.clone(),
             None => alias_of(key.table())?,
         };
-        Ok(Member { asset: known.id, key: key.clone(), alias, conditions: self.conditions(key.format(), known.epoch)? })
+        Ok(Member { asset: known.id, key: key.clone(), alias, conditions: self.conditions(key.format(), known)? })
     }
 
-    fn conditions(&self, format: Format, epoch: Epoch) -> Result<Conditions, Invalid> {
+    fn conditions(&self, format: Format, known: &KnownAsset) -> Result<Conditions, Invalid> {
         let quality = self.quality_status.map(|_| QualityCondition {
             checks: self.checks.iter().flatten().cloned().collect(),
             on_failed: self.on_failed_version.unwrap_or_default(),
@@ -121,7 +123,7 @@ impl DependencySpec {
         Ok(Conditions {
             snapshot_required: self.snapshot_required,
             commit_kinds: self.commit_kinds.clone(),
-            minimum: self.min_snapshot_id.as_ref().map(|id| minimum(format, id, epoch)).transpose()?,
+            minimum: self.min_snapshot_id.as_ref().map(|id| minimum(format, id, known)).transpose()?,
             ignore_empty: self.ignore_empty,
             operations: self.operations.clone(),
             min_new_snapshots: self.min_new_snapshots.unwrap_or(1),
@@ -140,9 +142,10 @@ impl DependencySpec {
 }
 
 /// Where the format orders snapshots by their own ids, the look-up is the id itself.
-fn minimum(format: Format, id: &SnapshotIdText, epoch: Epoch) -> Result<Minimum, Invalid> {
-    match ordinal_of(format, &id.0) {
-        Some(ordinal) => Ok(Minimum { snapshot_id: id.0.clone(), epoch, ordinal }),
+fn minimum(format: Format, id: &SnapshotIdText, known: &KnownAsset) -> Result<Minimum, Invalid> {
+    let ordinal = ordinal_of(format, &id.0).or_else(|| known.snapshots.get(&id.0).copied());
+    match ordinal {
+        Some(ordinal) => Ok(Minimum { snapshot_id: id.0.clone(), epoch: known.epoch, ordinal }),
         None if format == Format::Paimon => Err(Invalid::new(
             "minSnapshotId",
             format!("`{}` is no Paimon snapshot id", id.0),
@@ -150,8 +153,8 @@ fn minimum(format: Format, id: &SnapshotIdText, epoch: Epoch) -> Result<Minimum,
         )),
         None => Err(Invalid::new(
             "minSnapshotId",
-            format!("{format} snapshot ids cannot be looked up in this version"),
-            "leave it out",
+            format!("no commit of this table's history is recorded as `{}`", id.0),
+            "name a snapshot that `lakebell events` lists, or leave it out",
         )),
     }
 }

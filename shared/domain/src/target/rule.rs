@@ -72,8 +72,10 @@ impl Conditions {
             terms.push(format!("each window of {every}"));
         }
         if let Some(quality) = &self.quality {
-            let checks = if quality.checks.is_empty() { String::new() } else { format!(" {}", quality.checks.join(", ")) };
-            let failed = if quality.on_failed == OnFailedVersion::PassOver { ", passing over failed versions" } else { "" };
+            let checks =
+                if quality.checks.is_empty() { String::new() } else { format!(" {}", quality.checks.join(", ")) };
+            let failed =
+                if quality.on_failed == OnFailedVersion::PassOver { ", passing over failed versions" } else { "" };
             terms.push(format!("PASSED{checks}{failed}"));
         }
         if self.schema_compatible {

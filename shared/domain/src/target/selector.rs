@@ -25,6 +25,14 @@ impl AssetSelector {
             Self::Prefix(_) => None,
         }
     }
+
+    /// The prefix, where it names one.
+    pub const fn prefix(&self) -> Option<&AssetPrefix> {
+        match self {
+            Self::Key(_) => None,
+            Self::Prefix(prefix) => Some(prefix),
+        }
+    }
 }
 
 impl fmt::Display for AssetSelector {
@@ -68,7 +76,6 @@ impl<'de> Deserialize<'de> for AssetSelector {
 /// Every table of a database whose name begins with a text, on its main line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssetPrefix {
-    /// A key whose table is the beginning, or one character that stands for none.
     format: Format,
     catalog: Option<String>,
     database: String,
@@ -96,6 +103,12 @@ impl AssetPrefix {
             database: key.database().to_owned(),
             start: table[..table.len() - 1].to_owned(),
         })
+    }
+
+    /// The database, as `<format>://[<catalog>/]<database>`.
+    pub fn database(&self) -> String {
+        let catalog = self.catalog.as_ref().map(|catalog| format!("{catalog}/")).unwrap_or_default();
+        format!("{}://{catalog}{}", self.format, self.database)
     }
 
     /// Whether it takes in an asset.

@@ -425,6 +425,11 @@ impl TargetSpec {
         self.groups.iter().flat_map(|group| &group.dependencies).any(|dependency| dependency.every.is_some())
     }
 
+    /// How far apart two reads must be that together prove a rewrite, where the target follows one.
+    pub fn settle_time(&self) -> Result<Length, Invalid> {
+        self.settle.map_or_else(|| Length::from_seconds(60), Ok)
+    }
+
     /// The policies that it asks for.
     pub fn policies(&self) -> Policies {
         // Where each trigger stands for one version or one window, a later one cannot take over the

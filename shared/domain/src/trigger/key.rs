@@ -37,7 +37,8 @@ pub struct Distinct<'a> {
 pub fn trigger_key(parts: &Distinct<'_>) -> TriggerKey {
     use std::fmt::Write as _;
 
-    let is_plain = parts.window.is_none() && parts.tick.is_none() && parts.request.is_none() && parts.registers.is_empty();
+    let is_plain =
+        parts.window.is_none() && parts.tick.is_none() && parts.request.is_none() && parts.registers.is_empty();
     let form = if is_plain { 1 } else { 2 };
     let mut text = format!("lakebell trigger {form}\ntarget {}\ngeneration {}\n", parts.target, parts.generation);
     for group in parts.groups {

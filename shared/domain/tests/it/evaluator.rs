@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lakebell_domain::commit::CommitKind;
-use lakebell_domain::cursor::{Paused, TargetCursor};
+use lakebell_domain::cursor::{Paused, Taken, TargetCursor};
 use lakebell_domain::evaluation::{AssetView, ClaimPlan, Evaluation, Inputs, evaluate};
 use lakebell_domain::ids::{AssetId, TriggerKey};
 use lakebell_domain::reason::{Reason, ReasonCode, Verdict};
 use lakebell_domain::state::{AssetState, Evidence};
-use lakebell_domain::target::{Advance, Member, Minimum, Target};
+use lakebell_domain::target::{Advance, Conditions, Member, Minimum, Target};
 use lakebell_domain::trigger::{Arrow, Decision, Status, Trigger, WaitReason};
 use lakebell_domain::version::{Epoch, Ordinal, Position};
 use proptest::prelude::*;
@@ -100,7 +100,8 @@ impl World {
     /// The group counts what comes after this.
     pub(crate) fn start_from(&mut self, group: usize, asset: u128, position: Position) {
         let name = self.target.groups[group].name.clone();
-        self.cursor.take(&name, asset_id(asset), &version(position.epoch.0, position.ordinal.0));
+        let taken = Taken { version: Some(version(position.epoch.0, position.ordinal.0)), ..Taken::default() };
+        self.cursor.take(&name, asset_id(asset), &taken);
         self.memory.start_from(&name, asset_id(asset), position);
     }
 
@@ -134,7 +135,7 @@ impl World {
         let trigger = |key: &Option<TriggerKey>| key.as_ref().and_then(|key| self.triggers.get(key));
         let views = self.states.iter().map(|(id, state)| {
             let state = self.histories[id].is_registered.then_some(state);
-            (*id, AssetView { rev: 7, state })
+            (*id, AssetView::of(7, state))
         });
         evaluate(&Inputs {
             target: &self.target,
@@ -142,6 +143,8 @@ impl World {
             assets: &views.collect(),
             open: trigger(&self.cursor.open),
             failed: trigger(&self.cursor.failed),
+            switched_off: None,
+            now: at(self.clock),
         })
     }
 
@@ -278,8 +281,8 @@ impl World {
         }
         for (group, assets) in &self.cursor.taken {
             for (asset, before) in assets {
-                let after = plan.cursor.taken(group, *asset);
-                prop_assert!(after.is_some_and(|after| after.position >= before.position), "a cursor went back");
+                let after = plan.cursor.at(group, *asset);
+                prop_assert!(after.is_some_and(|after| after.position() >= before.position()), "a cursor went back");
             }
         }
         // the union of groups, and every lower bound of the trigger that is replaced
@@ -367,12 +370,31 @@ pub(crate) fn check_explanation(evaluation: &Evaluation) -> Result<(), TestCaseE
 fn verdict_of(code: ReasonCode) -> Verdict {
     use ReasonCode as R;
     match code {
-        R::NoNewVersion | R::NoVersionYet | R::TooFewAdvanced | R::TriggerInFlight | R::TriggerHeld => Verdict::Waiting,
-        R::MinSnapshotNotReached | R::NeverRead | R::LocationUnreadable | R::CommitDamaged | R::CommitMissing => {
-            Verdict::BlockedBySnapshot
-        }
+        R::NoNewVersion
+        | R::NoVersionYet
+        | R::TooFewAdvanced
+        | R::TriggerInFlight
+        | R::TriggerHeld
+        | R::TriggerFailed
+        | R::BackfillIgnored
+        | R::CdcLagNotRecovered
+        | R::RegisterNotMoved
+        | R::NoMemberYet => Verdict::Waiting,
+        R::MinSnapshotNotReached
+        | R::NeverRead
+        | R::LocationUnreadable
+        | R::CommitDamaged
+        | R::CommitMissing
+        | R::TooFewSnapshots
+        | R::TooFewRecords => Verdict::BlockedBySnapshot,
+        R::QualityFailed | R::QualityUnknown => Verdict::BlockedByQuality,
+        R::SchemaPending | R::SchemaRejected | R::SchemaUndecided => Verdict::BlockedBySchema,
+        R::TagMissing => Verdict::BlockedByTag,
+        R::WatermarkAbsent | R::WatermarkNotReached | R::WatermarkTooOld | R::WindowOpen => Verdict::BlockedByWatermark,
+        R::BackfillRunning | R::BackfillNotCompleted => Verdict::BlockedByBackfill,
         R::RewriteSuspected | R::RewriteHeld => Verdict::BlockedByRewrite,
         R::AssetUnknown => Verdict::BlockedByUnknownAsset,
+        R::QuietPeriod | R::MinInterval | R::NotBefore | R::OutsideRunWindow | R::SwitchedOff => Verdict::BlockedByGate,
         R::TargetPaused => Verdict::Paused,
         R::TargetDisabled => Verdict::Disabled,
     }
@@ -386,12 +408,15 @@ fn a_member(asset: u128) -> impl Strategy<Value = Member> {
     ];
     let minimum = prop_oneof![3 => Just(None), 1 => (0_u32..2, 1_u64..12).prop_map(Some)];
     (kinds, minimum).prop_map(move |(kinds, minimum)| Member {
-        commit_kinds: kinds.map(|kinds| kinds.into_iter().map(|kind| CommitKind(kind.to_owned())).collect()),
-        minimum: minimum.map(|(epoch, ordinal)| Minimum {
-            snapshot_id: ordinal.to_string(),
-            epoch: Epoch(epoch),
-            ordinal: Ordinal(ordinal),
-        }),
+        conditions: Conditions {
+            commit_kinds: kinds.map(|kinds| kinds.into_iter().map(|kind| CommitKind(kind.to_owned())).collect()),
+            minimum: minimum.map(|(epoch, ordinal)| Minimum {
+                snapshot_id: ordinal.to_string(),
+                epoch: Epoch(epoch),
+                ordinal: Ordinal(ordinal),
+            }),
+            ..Conditions::default()
+        },
         ..member(asset)
     })
 }

@@ -11,11 +11,11 @@ use lakebell_domain::cursor::{Paused, TargetCursor};
 use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, evaluate};
 use lakebell_domain::event::{CommitFacts, Event, EventKind, Outcome, Source, commit_token};
 use lakebell_domain::state::{
-    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, SchemaDetail, SchemaStatus, TagEntry, Trouble,
+    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, SchemaDetail, SchemaStatus, Trouble,
     TroubleCode,
 };
 use lakebell_domain::target::{Advance, Target, TargetSpec};
-use lakebell_domain::trigger::{Bounds, Range, Trigger, trigger_key};
+use lakebell_domain::trigger::{Bounds, Distinct, Range, Trigger, trigger_key};
 use lakebell_domain::version::{Fingerprint, Ordinal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,7 +26,7 @@ use crate::registers::check;
 use crate::support::{
     asset_id, asset_key, at, commit, evidence, group, group_name, member, position, sighting, state_of,
 };
-use crate::support::{target, version};
+use crate::support::{mark, taken, target, version};
 use crate::target_refusals::resolve;
 
 fn path(name: &str) -> PathBuf {
@@ -56,8 +56,7 @@ fn golden_both_ways<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debu
 
 /// Something in every register.
 fn full_state() -> AssetState {
-    let tag =
-        TagEntry { position: position(0, 5), fingerprint: Fingerprint("fp-5".to_owned()), snapshot_id: "5".to_owned() };
+    let tag = crate::support::tag(0, 5);
     let mut state = state_of([
         evidence(commit(4, "COMPACT")),
         evidence(Commit {
@@ -67,7 +66,7 @@ fn full_state() -> AssetState {
             ..commit(5, "APPEND")
         }),
         Evidence::TagCreated("2026-11-30".to_owned(), tag),
-        Evidence::Check(check(5, "row_count", CheckResult::Passed, 9), Some(version(0, 5))),
+        Evidence::Check(check(5, "row_count", CheckResult::Passed, 9), Some(mark(0, 5))),
         Evidence::Check(check(6, "row_count", CheckResult::Errored, 10), None),
         Evidence::SchemaRead(SchemaDetail { schema_id: 2, text: Some("input".to_owned()) }),
         Evidence::SchemaDecided(2, SchemaStatus::Compatible),
@@ -129,8 +128,8 @@ fn declarations_and_targets() {
 #[test]
 fn cursors() {
     let mut cursor = TargetCursor { definition_rev: 4, ..TargetCursor::default() };
-    cursor.take(&group_name("both"), asset_id(0), &version(0, 5));
-    cursor.take(&group_name("both"), asset_id(1), &version(1, 2));
+    cursor.take(&group_name("both"), asset_id(0), &taken(0, 5));
+    cursor.take(&group_name("both"), asset_id(1), &taken(1, 2));
     cursor.open = Some("00aa".parse().unwrap());
     cursor.failed = Some("00bb".parse().unwrap());
     cursor.paused = Some(Paused { since: at(1), by: "ops".to_owned() });
@@ -192,15 +191,23 @@ fn evaluation(open: Option<&Trigger>) -> Evaluation {
         group("either", Advance::AtLeast(1), vec![member(2)]),
     ]);
     let (ahead, held) = (state_of([evidence(commit(4, "APPEND"))]), full_state());
-    let view = |state| AssetView { rev: 3, state };
+    let view = |state| AssetView::of(3, state);
     let assets = BTreeMap::from([
         (asset_id(0), view(Some(&ahead))),
         (asset_id(1), view(Some(&held))),
         (asset_id(2), view(if open.is_some() { None } else { Some(&ahead) })),
     ]);
     let mut cursor = TargetCursor { open: open.map(|open| open.key.clone()), ..TargetCursor::default() };
-    cursor.take(&group_name("both"), asset_id(0), &version(0, 1));
-    evaluate(&Inputs { target: &target, cursor: &cursor, assets: &assets, open, failed: None })
+    cursor.take(&group_name("both"), asset_id(0), &taken(0, 1));
+    evaluate(&Inputs {
+        target: &target,
+        cursor: &cursor,
+        assets: &assets,
+        open,
+        failed: None,
+        switched_off: None,
+        now: at(90),
+    })
 }
 
 #[test]
@@ -230,11 +237,25 @@ fn trigger_keys() {
         aliases: BTreeSet::new(),
         bounds: Bounds { from: from.map(|from| version(0, from)), to: to.map(|(epoch, to)| version(epoch, to)) },
         watermark: Some(7),
+        tag: None,
+        failed_versions: Vec::new(),
+        has_backfill: false,
         head_rev: 9,
     };
     let digest = |target: &str, generation, groups: &[&str], ranges: &[Range]| {
         let groups = groups.iter().map(|name| group_name(name)).collect();
-        trigger_key(&target.parse().unwrap(), generation, &groups, ranges).to_string()
+        let target = target.parse().unwrap();
+        let parts = Distinct {
+            target: &target,
+            generation,
+            groups: &groups,
+            ranges,
+            window: None,
+            tick: None,
+            request: None,
+            registers: &[],
+        };
+        trigger_key(&parts).to_string()
     };
     let plain = digest("7/daily", 1, &["default"], &[range(0, None, Some((0, 4)))]);
     let two = digest("7/daily", 2, &["b", "a"], &[range(1, Some(2), Some((1, 9))), range(0, Some(3), None)]);

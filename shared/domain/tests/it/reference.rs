@@ -28,6 +28,13 @@ pub(crate) struct History {
     pub(crate) is_registered: bool,
 }
 
+impl History {
+    /// Of a deregistered asset nothing is known that no cursor says.
+    fn known_baseline(&self) -> Option<Position> {
+        self.baseline.filter(|_| self.is_registered)
+    }
+}
+
 /// What stands in the way of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Slot {
@@ -97,12 +104,14 @@ impl Memory {
 
     pub(crate) fn mark(&self, group: &GroupName, asset: AssetId, history: &History) -> Option<Position> {
         let mark = self.marks.get(&(group.clone(), asset)).copied().unwrap_or_default();
-        mark.claimed.or(history.baseline)
+        mark.claimed.or(history.known_baseline())
     }
 
     fn through(&self, group: &GroupName, asset: AssetId, history: &History) -> Option<Position> {
         let mark = self.marks.get(&(group.clone(), asset)).copied().unwrap_or_default();
-        mark.through.or(history.baseline)
+        // What a trigger has claimed began where it was then, registered or not by now.
+        let began = if mark.claimed.is_some() { history.baseline } else { history.known_baseline() };
+        mark.through.or(began)
     }
 
     /// What a claim would take now; `None` where none would succeed.
@@ -120,8 +129,10 @@ impl Memory {
             for member in &group.members {
                 let history = &all[&member.asset];
                 let mark = self.mark(&group.name, member.asset, history);
+                let sound = history.is_registered && !history.is_held;
+                let newest = if sound { newest_beyond(history, member, mark) } else { None };
                 let upto = to.entry(member.asset).or_default();
-                *upto = (*upto).max(newest_beyond(history, member, mark).or(mark));
+                *upto = (*upto).max(newest.or(mark));
             }
         }
         if let Some((unsettled, taken)) = &self.unsettled {
@@ -141,21 +152,17 @@ impl Memory {
     }
 
     fn is_ready(&self, group: &Group, all: &BTreeMap<AssetId, History>) -> bool {
-        let sound = group.members.iter().all(|member| {
-            let history = &all[&member.asset];
-            history.is_registered && !history.is_held
-        });
-        let advanced = group.members.iter().filter(|member| {
+        let sound = |member: &&Member| all[&member.asset].is_registered && !all[&member.asset].is_held;
+        let advanced = group.members.iter().filter(sound).filter(|member| {
             let history = &all[&member.asset];
             newest_beyond(history, member, self.mark(&group.name, member.asset, history)).is_some()
         });
         let advanced = advanced.count();
-        sound
-            && match group.advance {
-                Advance::All => advanced == group.members.len(),
-                Advance::Any => advanced >= 1,
-                Advance::AtLeast(k) => advanced >= k,
-            }
+        match group.advance {
+            Advance::All => advanced == group.members.len(),
+            Advance::Any => advanced >= 1,
+            Advance::AtLeast(k) => advanced >= k,
+        }
     }
 }
 
@@ -165,16 +172,16 @@ fn names(group: &Group, asset: AssetId) -> bool {
 
 /// The newest commit of the current history that counts and was not taken.
 fn newest_beyond(history: &History, member: &Member, mark: Option<Position>) -> Option<Position> {
-    let counts = |commit: &&Happened| match &member.commit_kinds {
+    let counts = |commit: &&Happened| match &member.conditions.commit_kinds {
         Some(kinds) => kinds.iter().any(|kind| kind.0 == commit.kind),
         None => commit.changes_data != Some(false),
     };
-    let high_enough = |commit: &&Happened| {
-        member
-            .minimum
-            .as_ref()
-            .is_none_or(|minimum| commit.position.epoch >= minimum.epoch && commit.position.ordinal >= minimum.ordinal)
-    };
+    let high_enough =
+        |commit: &&Happened| {
+            member.conditions.minimum.as_ref().is_none_or(|minimum| {
+                commit.position.epoch >= minimum.epoch && commit.position.ordinal >= minimum.ordinal
+            })
+        };
     let current = history.commits.iter().filter(|commit| history.is_read && commit.position.epoch.0 == history.epoch);
     let beyond = current.filter(|commit| Some(commit.position) > mark);
     beyond.filter(counts).filter(high_enough).map(|commit| commit.position).max()

@@ -3,12 +3,11 @@
 use lakebell_domain::commit::{Commit, CommitKind, Millis};
 use lakebell_domain::event::Outcome;
 use lakebell_domain::state::{
-    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, QualityVerdict, SchemaDetail, SchemaStatus, Severity,
-    TagEntry, Transition, Trouble, TroubleCode, Verdict,
+    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, QualityVerdict, SchemaDetail, SchemaStatus, Severity, Transition, Trouble, TroubleCode, Verdict,
 };
-use lakebell_domain::version::{Epoch, Fingerprint, Ordinal, Version};
+use lakebell_domain::version::{Epoch, Fingerprint, Ordinal};
 
-use crate::support::{at, commit, evidence, position, sighting, state_of, version, with_watermark};
+use crate::support::{at, commit, evidence, mark, position, sighting, state_of, version, with_watermark};
 
 fn apply(state: &mut AssetState, evidence: &Evidence, second: i64) -> Outcome {
     let Transition { state: next, outcome } = state.apply(evidence, at(second));
@@ -30,9 +29,9 @@ fn what_moves_which_register() {
     assert_eq!(state.table, Some(version(0, 3)));
     assert_eq!(state.position(), position(0, 3));
     let data = state.data.as_ref().unwrap();
-    assert_eq!((&data.version, data.count, data.delta_records, data.since), (&version(0, 1), 1, 1, at(1)));
+    assert_eq!((&data.mark.version, data.count, data.delta_records, data.mark.since), (&version(0, 1), 1, 1, at(1)));
     let compact = &state.kinds[&CommitKind("COMPACT".to_owned())];
-    assert_eq!((&compact.version, compact.count, compact.since), (&version(0, 3), 2, at(3)));
+    assert_eq!((&compact.mark.version, compact.count, compact.mark.since), (&version(0, 3), 2, at(3)));
     let watermark = state.watermark.as_ref().unwrap();
     assert_eq!((watermark.at, &watermark.version), (Millis(500), &Some(version(0, 3))));
 }
@@ -41,7 +40,7 @@ fn what_moves_which_register() {
 fn an_unknown_kind_counts_as_data() {
     let mut state = state_of([]);
     assert_eq!(apply(&mut state, &evidence(commit(1, "FUTURE_KIND")), 1), Outcome::Advanced);
-    assert_eq!(state.data.unwrap().version, version(0, 1));
+    assert_eq!(state.data.unwrap().mark.version, version(0, 1));
     assert!(state.kinds.contains_key(&CommitKind("FUTURE_KIND".to_owned())));
 }
 
@@ -50,7 +49,7 @@ fn the_first_read_is_the_baseline_and_there_is_one() {
     let unread = AssetState::default();
     let first = unread.apply(&Evidence::FirstRead(vec![commit(3, "APPEND"), commit(5, "COMPACT")]), at(1)).state;
     assert_eq!(first.baseline.as_ref().unwrap().version, Some(version(0, 5)));
-    assert_eq!(first.data.as_ref().unwrap().version, version(0, 3));
+    assert_eq!(first.data.as_ref().unwrap().mark.version, version(0, 3));
     let again = first.apply(&Evidence::FirstRead(vec![commit(9, "APPEND")]), at(2));
     assert_eq!((again.outcome, &again.state), (Outcome::Duplicate, &first));
 
@@ -118,12 +117,11 @@ fn a_rewrite_is_confirmed_by_a_second_read_a_settle_time_later() {
 
 #[test]
 fn a_new_epoch_drops_everything_but_the_settings_and_the_baseline() {
-    let tag =
-        TagEntry { position: position(0, 5), fingerprint: Fingerprint("fp-5".to_owned()), snapshot_id: "5".to_owned() };
+    let tag = crate::support::tag(0, 5);
     let mut state = state_of([
         evidence(Commit { schema_id: Some(2), ..with_watermark(5, "APPEND", 900) }),
         Evidence::TagCreated("day-1".to_owned(), tag),
-        Evidence::Check(check(5, "rows", CheckResult::Passed, 1), Some(version(0, 5))),
+        Evidence::Check(check(5, "rows", CheckResult::Passed, 1), Some(mark(0, 5))),
         Evidence::Check(check(2, "rows", CheckResult::Failed, 1), None),
         Evidence::SchemaRead(SchemaDetail { schema_id: 2, text: Some("none".to_owned()) }),
         Evidence::SchemaDecided(2, SchemaStatus::Compatible),
@@ -156,25 +154,20 @@ fn a_new_epoch_drops_everything_but_the_settings_and_the_baseline() {
 
 #[test]
 fn tags_name_a_version_until_they_are_deleted() {
-    let entry = |ordinal: u64| TagEntry {
-        position: position(0, ordinal),
-        fingerprint: Fingerprint(format!("fp-{ordinal}")),
-        snapshot_id: ordinal.to_string(),
-    };
-    let create = |name: &str, ordinal| Evidence::TagCreated(name.to_owned(), entry(ordinal));
+    let create = |name: &str, ordinal| Evidence::TagCreated(name.to_owned(), crate::support::tag(0, ordinal));
     let mut state = state_of([]);
     assert_eq!(apply(&mut state, &create("day", 5), 1), Outcome::Advanced);
     assert_eq!(apply(&mut state, &create("day", 5), 2), Outcome::Duplicate);
     assert_eq!(apply(&mut state, &create("day", 4), 3), Outcome::Advanced, "a tag may be moved to an older version");
-    assert_eq!(state.tags["day"], entry(4));
+    assert_eq!(state.tags["day"], crate::support::tag(0, 4));
     assert_eq!(apply(&mut state, &Evidence::TagDeleted("day".to_owned()), 4), Outcome::Advanced);
     assert_eq!(apply(&mut state, &Evidence::TagDeleted("day".to_owned()), 5), Outcome::Duplicate);
 
-    for ordinal in 1..=64 {
+    for ordinal in 1..=48 {
         assert_eq!(apply(&mut state, &create(&format!("tag-{ordinal}"), ordinal + 10), 6), Outcome::Advanced);
     }
     assert_eq!(apply(&mut state, &create("new", 99), 7), Outcome::Advanced);
-    assert!(state.tags.len() == 64 && !state.tags.contains_key("tag-1"), "the one with the lowest version goes");
+    assert!(state.tags.len() == 48 && !state.tags.contains_key("tag-1"), "the one with the lowest version goes");
     let outcome = apply(&mut state, &create("old", 3), 8);
     assert!(matches!(outcome, Outcome::Ignored(_)) && !state.tags.contains_key("old"), "{outcome:?}");
 }
@@ -281,7 +274,7 @@ pub(crate) fn check(ordinal: u64, name: &str, result: CheckResult, run: i64) -> 
 
 /// The verdict on version 5 after these checks of it.
 fn quality(checks: &[Verdict], required: &[&str]) -> QualityVerdict {
-    let all = checks.iter().map(|verdict| Evidence::Check(verdict.clone(), Some(version(0, 5))));
+    let all = checks.iter().map(|verdict| Evidence::Check(verdict.clone(), Some(mark(0, 5))));
     let state = state_of([evidence(commit(5, "APPEND"))].into_iter().chain(all));
     let required: Vec<String> = required.iter().map(|name| (*name).to_owned()).collect();
     state.quality.verdict(position(0, 5), &required)
@@ -320,14 +313,14 @@ fn a_version_is_what_the_latest_runs_of_its_checks_say() {
 #[test]
 fn a_verdict_belongs_to_its_version() {
     let passed = check(5, "a", CheckResult::Passed, 1);
-    let mut state = state_of([evidence(commit(5, "APPEND")), Evidence::Check(passed, Some(version(0, 5)))]);
+    let mut state = state_of([evidence(commit(5, "APPEND")), Evidence::Check(passed, Some(mark(0, 5)))]);
     apply(&mut state, &evidence(commit(6, "APPEND")), 9);
     assert_eq!(state.quality.verdict(position(0, 5), &[]), QualityVerdict::Passed);
     assert_eq!(state.quality.verdict(position(0, 6), &[]), QualityVerdict::Unknown, "a later version inherits nothing");
 
     let about_another =
         Verdict { fingerprint: Some(Fingerprint("other".to_owned())), ..check(6, "a", CheckResult::Failed, 1) };
-    let outcome = apply(&mut state, &Evidence::Check(about_another, Some(version(0, 6))), 10);
+    let outcome = apply(&mut state, &Evidence::Check(about_another, Some(mark(0, 6))), 10);
     assert!(matches!(&outcome, Outcome::Ignored(why) if why.contains("another commit")), "{outcome:?}");
     assert_eq!(state.quality.verdict(position(0, 6), &[]), QualityVerdict::Unknown);
 }
@@ -359,10 +352,9 @@ fn a_verdict_that_comes_first_is_parked_and_bound() {
 
 #[test]
 fn what_was_bound_joins_what_was_known() {
-    let seven: Version = version(0, 7);
     let mut state = state_of([
         evidence(commit(5, "APPEND")),
-        Evidence::Check(check(7, "a", CheckResult::Passed, 1), Some(seven)),
+        Evidence::Check(check(7, "a", CheckResult::Passed, 1), Some(mark(0, 7))),
         Evidence::Check(check(7, "b", CheckResult::Failed, 1), None),
     ]);
     apply(&mut state, &evidence(commit(7, "APPEND")), 9);

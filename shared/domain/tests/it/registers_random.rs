@@ -13,7 +13,7 @@ use lakebell_domain::version::{Fingerprint, Ordinal};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::support::{at, commit, position, sighting, version};
+use crate::support::{at, commit, mark, position, sighting, tag, version};
 
 fn a_commit() -> impl Strategy<Value = Commit> {
     let kind = prop_oneof![
@@ -51,10 +51,7 @@ fn a_verdict() -> impl Strategy<Value = Verdict> {
 }
 
 fn a_tag() -> impl Strategy<Value = TagEntry> {
-    (0_u32..2, 0_u64..40).prop_map(|(epoch, ordinal)| {
-        let version = version(epoch, ordinal);
-        TagEntry { position: version.position, fingerprint: version.fingerprint, snapshot_id: version.snapshot_id }
-    })
+    (0_u32..2, 0_u64..40).prop_map(|(epoch, ordinal)| tag(epoch, ordinal))
 }
 
 fn any_evidence() -> impl Strategy<Value = Evidence> {
@@ -75,7 +72,7 @@ fn any_evidence() -> impl Strategy<Value = Evidence> {
         3 => (0..90, a_tag()).prop_map(|(n, entry)| Evidence::TagCreated(format!("tag-{n}"), entry)),
         1 => (0..90).prop_map(|n| Evidence::TagDeleted(format!("tag-{n}"))),
         4 => (a_verdict(), any::<bool>()).prop_map(|(verdict, known)| {
-            let about = known.then(|| version(0, verdict.ordinal.0));
+            let about = known.then(|| mark(0, verdict.ordinal.0));
             Evidence::Check(verdict, about)
         }),
         1 => (0_i64..3).prop_map(|id| Evidence::SchemaRead(SchemaDetail { schema_id: id, text: None })),
@@ -101,7 +98,7 @@ fn check_step(before: &AssetState, evidence: &Evidence, after: &AssetState) -> R
         prop_assert!(after.data.as_ref().map(|data| data.count) >= before.data.as_ref().map(|data| data.count));
         prop_assert!(after.cdc_lag_recovered_at >= before.cdc_lag_recovered_at);
         for (kind, register) in &before.kinds {
-            prop_assert!(after.kinds[kind].version.position >= register.version.position, "{kind} went back");
+            prop_assert!(after.kinds[kind].mark.version.position >= register.mark.version.position, "{kind} went back");
         }
         for (id, backfill) in &before.backfills {
             let absorbed = backfill.status != BackfillStatus::Completed
@@ -119,7 +116,7 @@ fn check_step(before: &AssetState, evidence: &Evidence, after: &AssetState) -> R
 /// What is true of every state.
 fn check_state(state: &AssetState) -> Result<(), TestCaseError> {
     let registers = state.kinds.values().chain(&state.data);
-    for version in registers.map(|register| &register.version).chain(&state.table) {
+    for version in registers.map(|register| &register.mark.version).chain(&state.table) {
         prop_assert_eq!(version.position.epoch, state.epoch, "a register of another epoch");
         prop_assert!(version.position <= state.position());
     }
@@ -180,7 +177,7 @@ proptest! {
             state = outcome.state;
         }
         let data: Vec<&Commit> = accepted.iter().filter(|commit| commit.changes_data != Some(false)).collect();
-        let ordinal = |register: Option<&lakebell_domain::state::Register>| register.map(|r| r.version.position.ordinal);
+        let ordinal = |register: Option<&lakebell_domain::state::Register>| register.map(|r| r.mark.version.position.ordinal);
         prop_assert_eq!(ordinal(state.data.as_ref()), data.last().map(|commit| commit.ordinal));
         prop_assert_eq!(state.data.as_ref().map_or(0, |data| data.count), data.len() as u64);
         let watermarks = accepted.iter().filter_map(|commit| commit.watermark).filter(|at| at.0 != i64::MIN);
@@ -189,7 +186,7 @@ proptest! {
         prop_assert!(kinds.len() > MAX_KINDS || kinds.into_iter().eq(state.kinds.keys()));
         for (kind, register) in state.kinds.iter().filter(|_| state.kinds.len() < MAX_KINDS) {
             let mine: Vec<&Commit> = accepted.iter().filter(|commit| commit.kind == *kind).collect();
-            prop_assert_eq!(Some(register.version.position.ordinal), mine.last().map(|commit| commit.ordinal));
+            prop_assert_eq!(Some(register.mark.version.position.ordinal), mine.last().map(|commit| commit.ordinal));
             prop_assert_eq!(register.count, mine.len() as u64);
             prop_assert_eq!(register.delta_records, mine.iter().filter_map(|commit| commit.delta_records).sum::<i64>());
         }
@@ -217,7 +214,7 @@ proptest! {
                     let known = verdict.ordinal.0 <= newest;
                     parked.extend((!known).then(|| format!("{verdict:?}")));
                     said.push(verdict.clone());
-                    Evidence::Check(verdict.clone(), known.then(|| version(0, verdict.ordinal.0)))
+                    Evidence::Check(verdict.clone(), known.then(|| mark(0, verdict.ordinal.0)))
                 }
             };
             state = state.apply(&evidence, at(second)).state;

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Format};
 use lakebell_domain::commit::{Commit, CommitKind, Millis};
+use lakebell_domain::cursor::Taken;
 use lakebell_domain::ids::{AssetId, GroupName};
-use lakebell_domain::state::{AssetState, Evidence, RewriteHold};
-use lakebell_domain::target::{Advance, Group, Member, Target, WorkflowRef};
+use lakebell_domain::policy::Policies;
+use lakebell_domain::state::{AssetState, Evidence, Mark, RewriteHold, TagEntry, Totals};
+use lakebell_domain::target::{Advance, Conditions, Group, Member, Target, WorkflowRef};
 use lakebell_domain::version::{Epoch, Fingerprint, Ordinal, Position, Version};
 
 /// Seconds after a fixed moment.
@@ -94,13 +96,12 @@ pub(crate) fn member(asset: u128) -> Member {
         asset: asset_id(asset),
         key: asset_key(&table),
         alias: table.parse().unwrap(),
-        commit_kinds: None,
-        minimum: None,
+        conditions: Conditions::default(),
     }
 }
 
 pub(crate) fn group(name: &str, advance: Advance, members: Vec<Member>) -> Group {
-    Group { name: group_name(name), advance, members }
+    Group { name: group_name(name), advance, independent: false, members, prefixes: Vec::new() }
 }
 
 pub(crate) fn target(groups: Vec<Group>) -> Target {
@@ -112,5 +113,36 @@ pub(crate) fn target(groups: Vec<Group>) -> Target {
         start_at: None,
         groups,
         enabled: true,
+        policies: Policies::default(),
+    }
+}
+
+/// The facts of the version that [`commit`] makes at this place.
+pub(crate) fn mark(epoch: u32, ordinal: u64) -> Mark {
+    Mark {
+        version: version(epoch, ordinal),
+        kind: CommitKind("APPEND".to_owned()),
+        is_data: true,
+        is_empty: false,
+        schema_id: None,
+        totals: Totals::default(),
+        since: at(0),
+    }
+}
+
+/// A cursor that stands at this place.
+pub(crate) fn taken(epoch: u32, ordinal: u64) -> Taken {
+    Taken { version: Some(version(epoch, ordinal)), ..Taken::default() }
+}
+
+/// A tag of the version that [`commit`] makes at this place.
+pub(crate) fn tag(epoch: u32, ordinal: u64) -> TagEntry {
+    let version = version(epoch, ordinal);
+    TagEntry {
+        position: version.position,
+        fingerprint: version.fingerprint,
+        snapshot_id: version.snapshot_id,
+        schema_id: None,
+        kind: None,
     }
 }

@@ -4,7 +4,7 @@ use lakebell_domain::commit::CommitKind;
 use lakebell_domain::cursor::Paused;
 use lakebell_domain::ids::TriggerKey;
 use lakebell_domain::reason::{ReasonCode, Verdict};
-use lakebell_domain::target::{Advance, Member};
+use lakebell_domain::target::{Advance, Conditions, Member};
 use lakebell_domain::trigger::{Arrow, Range, Trigger, WaitReason};
 
 use crate::evaluator::{World, positions};
@@ -169,7 +169,13 @@ fn a_table_that_was_never_read_lends_no_lower_bound() {
 #[test]
 fn a_group_that_is_taken_over_lends_no_lower_bound_either() {
     for end in [wait, fail] {
-        let appends = Member { commit_kinds: Some([CommitKind("APPEND".to_owned())].into()), ..member(1) };
+        let appends = Member {
+            conditions: Conditions {
+                commit_kinds: Some([CommitKind("APPEND".to_owned())].into()),
+                ..Conditions::default()
+            },
+            ..member(1)
+        };
         let mut world = World::new(target(vec![
             group("appends", Advance::Any, vec![member(0), appends]),
             group("all", Advance::Any, vec![member(0), member(1)]),

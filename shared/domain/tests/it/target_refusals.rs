@@ -1,7 +1,9 @@
 //! Declarations that are refused: which field, what was wrong, what would be right.
 
 use lakebell_domain::ids::ProjectCode;
-use lakebell_domain::target::{KnownAsset, Target, TargetSpec};
+use std::collections::BTreeMap;
+
+use lakebell_domain::target::{KnownAsset, KnownAssets, Target, TargetSpec};
 use lakebell_domain::version::Epoch;
 use lakebell_domain::{Invalid, asset::AssetKey};
 use serde_json::{Value, json};
@@ -27,13 +29,16 @@ pub(crate) fn find(key: &AssetKey) -> Option<KnownAsset> {
         .bytes()
         .chain(key.database().bytes())
         .fold(7, |sum: u128, byte| sum * 131 % 1_000_000_007 + u128::from(byte));
-    (name != "unknown").then(|| KnownAsset { id: asset_id(id), epoch: Epoch(2) })
+    (name != "unknown").then(|| KnownAsset { id: asset_id(id), epoch: Epoch(2), snapshots: BTreeMap::new() })
 }
 
 pub(crate) fn resolve(document: &Value) -> Result<Target, Invalid> {
     let spec: TargetSpec =
         serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{document}: {error}"));
-    spec.resolve(ProjectCode(7), 3, find)
+    let dependencies = spec.groups.iter().flat_map(|group| &group.dependencies);
+    let keys = dependencies.filter_map(|dependency| dependency.asset.key());
+    let by_key = keys.filter_map(|key| Some((key.clone(), find(key)?))).collect();
+    spec.resolve(ProjectCode(7), 3, &KnownAssets { by_key, ..KnownAssets::default() })
 }
 
 #[track_caller]
@@ -158,8 +163,9 @@ fn conditions_that_can_never_hold_or_are_not_there_yet() {
     refused(
         &member("snapshotRequired", json!(false)),
         "groups[0].dependencies[1].snapshotRequired",
-        "`false` needs a condition on another register, and those are not available in this version",
-        "leave it out or use `true`",
+        "`false` leaves nothing that could start it",
+        "name a condition on another register (watermark, every, qualityStatus, schemaStatus, tag, backfill, \
+         cdcLagRecovered), or use `true`",
     );
     let kinds = "name the kinds that count, as in [\"APPEND\"], or leave it out for those that change data";
     let many: Vec<String> = (0..17).map(|n| format!("K{n}")).collect();
@@ -183,8 +189,8 @@ fn conditions_that_can_never_hold_or_are_not_there_yet() {
     refused(
         &one_group(&[iceberg]),
         "groups[0].dependencies[0].minSnapshotId",
-        "iceberg snapshot ids cannot be looked up in this version",
-        "leave it out",
+        "no commit of this table's history is recorded as `8744736658442914487`",
+        "name a snapshot that `lakebell events` lists, or leave it out",
     );
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lakebell_domain::ids::{GroupName, WorkflowCode};
 use lakebell_domain::start_params::{MAX_BYTES, start_parameters};
 use lakebell_domain::target::{Advance, TargetSpec, WorkflowRef};
-use lakebell_domain::trigger::{Bounds, Range, StartReason, trigger_key};
+use lakebell_domain::trigger::{Bounds, Distinct, Range, StartReason, trigger_key};
 use lakebell_domain::version::{Fingerprint, Version};
 use proptest::prelude::*;
 use serde_json::json;
@@ -22,7 +22,10 @@ fn what_is_left_out_has_a_default() {
     let group = &target.groups[0];
     assert_eq!((group.name.as_str(), group.advance), ("default", Advance::All));
     let member = &group.members[0];
-    assert_eq!((member.alias.as_str(), &member.commit_kinds, &member.minimum), ("orders", &None, &None));
+    assert_eq!(
+        (member.alias.as_str(), &member.conditions.commit_kinds, &member.conditions.minimum),
+        ("orders", &None, &None)
+    );
 }
 
 #[test]
@@ -43,7 +46,7 @@ fn a_target_without_a_name_is_called_after_what_it_starts() {
 fn a_minimum_is_looked_up_in_the_history_of_the_declaration() {
     for id in [json!(42), json!("42")] {
         let target = resolve(&one_group(&[json!({ "asset": "paimon://ods/orders", "minSnapshotId": id })])).unwrap();
-        let minimum = target.groups[0].members[0].minimum.as_ref().unwrap();
+        let minimum = target.groups[0].members[0].conditions.minimum.as_ref().unwrap();
         assert_eq!((minimum.snapshot_id.as_str(), minimum.epoch.0, minimum.ordinal.0), ("42", 2, 42));
     }
 }
@@ -110,12 +113,24 @@ proptest! {
             aliases: BTreeSet::from([member.alias.clone()]),
             bounds: bounds.clone(),
             watermark: Some(i64::MIN),
+            tag: Some("t".repeat(128)),
+            failed_versions: Vec::new(),
+            has_backfill: true,
             head_rev: 1,
         }).collect();
         let names: BTreeSet<GroupName> = target.groups.iter().map(|group| group.name.clone()).collect();
-        let key = trigger_key(&target.id, 1, &names, &ranges);
-        let parameters = start_parameters(&key, StartReason::Deadline, &names, &ranges);
-        prop_assert_eq!(parameters.len(), 5 + 6 * ranges.len(), "every parameter is always there");
+        let key = trigger_key(&Distinct {
+            target: &target.id,
+            generation: 1,
+            groups: &names,
+            ranges: &ranges,
+            window: None,
+            tick: None,
+            request: None,
+            registers: &[],
+        });
+        let parameters = start_parameters(&key, StartReason::Deadline, &names, &ranges, None);
+        prop_assert_eq!(parameters.len(), 8 + 6 * ranges.len(), "every parameter is always there");
         let bytes = serde_json::to_string(&parameters).unwrap().len();
         prop_assert!(bytes <= MAX_BYTES, "{bytes} bytes were accepted");
     }

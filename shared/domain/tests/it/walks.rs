@@ -7,7 +7,8 @@ use lakebell_domain::ids::{GroupName, TriggerKey};
 use lakebell_domain::start_params::start_parameters;
 use lakebell_domain::target::Advance;
 use lakebell_domain::trigger::{
-    Arrow, ArrowName, Bounds, Claim, Inheritance, Range, StartReason, Status, Trigger, WaitReason, trigger_key,
+    Arrow, ArrowName, Bounds, Claim, Distinct, Inheritance, Range, StartReason, Status, Trigger, WaitReason,
+    trigger_key,
 };
 use proptest::prelude::*;
 
@@ -23,13 +24,28 @@ fn claim(inherits: Option<Inheritance>) -> Claim {
         aliases: BTreeSet::from(["t0".parse().unwrap()]),
         bounds: bounds.clone(),
         watermark: None,
+        tag: None,
+        failed_versions: Vec::new(),
+        has_backfill: false,
         head_rev: 3,
     };
     let groups: BTreeSet<GroupName> = [group_name("default")].into();
-    let key = trigger_key(&target(Vec::new()).id, 1, &groups, std::slice::from_ref(&range));
+    let key = trigger_key(&Distinct {
+        target: &target(Vec::new()).id,
+        generation: 1,
+        groups: &groups,
+        ranges: std::slice::from_ref(&range),
+        window: None,
+        tick: None,
+        request: None,
+        registers: &[],
+    });
     Claim {
-        parameters: start_parameters(&key, StartReason::Ready, &groups, std::slice::from_ref(&range)),
+        parameters: start_parameters(&key, StartReason::Ready, &groups, std::slice::from_ref(&range), None),
         key,
+        reason: StartReason::Ready,
+        window: None,
+        unmet: Vec::new(),
         bounds: BTreeMap::from([(group_name("default"), BTreeMap::from([(asset_id(0), bounds)]))]),
         groups,
         ranges: vec![range],

@@ -300,6 +300,8 @@ impl Reader<'_> {
             position: Position { epoch: state.epoch, ordinal: Ordinal(tag.snapshot.id) },
             fingerprint: tag.snapshot.fingerprint(),
             snapshot_id: tag.snapshot.id.to_string(),
+            schema_id: tag.snapshot.schema_id,
+            kind: Some(lakebell_domain::commit::CommitKind(tag.snapshot.commit_kind.clone())),
         };
         Ok(Reading::of(Evidence::TagCreated(name.to_owned(), entry)))
     }

@@ -153,7 +153,11 @@ impl Replay {
             }
             let data = of_branch.rfind(|commit| commit["changes_data"] != false);
             let data = data.map(|commit| commit["position"].as_u64().unwrap());
-            assert_eq!(state.data.map(|data| data.version.position.ordinal.0), data, "{label}: newest data commit");
+            assert_eq!(
+                state.data.map(|data| data.mark.version.position.ordinal.0),
+                data,
+                "{label}: newest data commit"
+            );
             assert!(state.hold.is_none(), "{label}: {:?}", state.hold);
         }
     }

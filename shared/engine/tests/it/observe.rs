@@ -22,7 +22,7 @@ async fn a_commit_that_changes_data_advances_and_compaction_is_maintenance() {
     assert_eq!(last_outcome(&d.commit("a", "COMPACT").await), Outcome::Maintenance);
     let state = d.head("a").state;
     assert_eq!(state.table.unwrap().snapshot_id, "2");
-    assert_eq!(state.data.unwrap().version.snapshot_id, "1");
+    assert_eq!(state.data.unwrap().mark.version.snapshot_id, "1");
 }
 
 #[tokio::test]

@@ -1,0 +1,120 @@
+//! Claim what is ready, and keep what a look without a claim leaves behind.
+
+use jiff::Timestamp;
+use lakebell_domain::cursor::TargetCursor;
+use lakebell_domain::evaluation::ClaimPlan;
+use lakebell_domain::ids::{TargetId, TraceId};
+use lakebell_domain::trigger::{Arrow, Status, Trigger};
+
+use super::RESEND_AFTER;
+use super::load::Loaded;
+use crate::layout;
+use crate::ports::Ports;
+use crate::ports::items::{Draft, Item, Write, Written};
+use crate::ports::queue::Message;
+use crate::store::{self, Stored};
+use crate::{EngineError, ErrorKind};
+
+/// What came of a claim.
+#[derive(Debug)]
+pub(crate) enum Claimed {
+    /// The trigger exists.
+    Done,
+    /// Somebody else wrote first, or the combination was triggered before: read again.
+    Lost,
+}
+
+/// Sends the dispatcher a trigger.
+pub(crate) async fn send(ports: &Ports, trigger: &Trigger, trace: &TraceId) -> Result<(), EngineError> {
+    let message = Message::Dispatch {
+        target: trigger.target.clone(),
+        trigger: trigger.key.clone(),
+        attempt: trigger.attempt,
+        trace: trace.clone(),
+    };
+    ports.queue.send(&message).await
+}
+
+/// One transaction: the cursors, the trigger, and the trigger whose data it takes over.
+pub(crate) async fn claim(
+    ports: &Ports,
+    loaded: &Loaded,
+    plan: ClaimPlan,
+    trace: &TraceId,
+) -> Result<Claimed, EngineError> {
+    let now = ports.clock.now();
+    let definition = &loaded.definition;
+    let replaced = plan.claim.inherits.as_ref().map(|inherits| inherits.from.clone());
+    let trigger =
+        Trigger::claimed(&definition.value.target, definition.rev, plan.claim, trace.clone(), now, now + RESEND_AFTER);
+    let mut actions = vec![
+        Write::Replace(cursor_draft(&trigger.target, &plan.cursor)?, loaded.cursor.rev),
+        Write::Create(trigger_draft(&trigger)?),
+    ];
+    if let Some(replaced) = replaced.as_ref().and_then(|key| loaded.trigger(Some(key))) {
+        let ended = replaced.value.apply(&Arrow::Supersede { by: trigger.key.clone() }, now).map_err(defect)?;
+        actions.push(Write::Replace(trigger_draft(&ended)?, replaced.rev));
+    }
+    match store::write(&*ports.items, &*ports.random, &actions).await? {
+        Written::Done => {
+            if *trigger.status() == Status::Queued {
+                send(ports, &trigger, trace).await?;
+            }
+            Ok(Claimed::Done)
+        }
+        Written::Lost(lost) => {
+            let exists = lost.iter().find(|lost| lost.action == 1).and_then(|lost| lost.existing.as_ref());
+            let only_exists = lost.iter().all(|lost| lost.action == 1);
+            if let (Some(existing), true) = (exists, only_exists) {
+                pass_by(ports, loaded, plan.cursor, existing, trace).await?;
+            }
+            Ok(Claimed::Lost)
+        }
+    }
+}
+
+/// The combination was triggered before: the cursors move past it, and nothing is started.
+async fn pass_by(
+    ports: &Ports,
+    loaded: &Loaded,
+    mut cursor: TargetCursor,
+    existing: &Item,
+    trace: &TraceId,
+) -> Result<(), EngineError> {
+    let existing: Stored<Trigger> = store::decode(existing)?;
+    tracing::info!(triggerKey = %existing.value.key, traceId = %trace, "already triggered");
+    cursor.open = (!existing.value.has_ended()).then(|| existing.value.key.clone());
+    cursor.failed.clone_from(&loaded.cursor.value.failed);
+    let action = Write::Replace(cursor_draft(&existing.value.target, &cursor)?, loaded.cursor.rev);
+    store::write(&*ports.items, &*ports.random, &[action]).await.map(|_| ())
+}
+
+/// Keeps what a look without a claim leaves behind: timers, and what was told. `false` where
+/// somebody else wrote the cursor first.
+pub(super) async fn keep_note(ports: &Ports, loaded: &Loaded, noted: &TargetCursor) -> Result<bool, EngineError> {
+    let draft = cursor_draft(&loaded.definition.value.target.id, noted)?;
+    let action = Write::Replace(draft, loaded.cursor.rev);
+    Ok(store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done)
+}
+
+/// A target's cursors: with a timer where time alone can change its verdict.
+pub(crate) fn cursor_draft(target: &TargetId, cursor: &TargetCursor) -> Result<Draft, EngineError> {
+    let timer = |due_at: Timestamp| layout::target_timer(target, due_at);
+    Ok(Draft { sweep: cursor.due_at.map(timer), ..store::draft(layout::cursor(target), cursor)? })
+}
+
+/// A trigger's item: its timer as long as it has one, and its place in the history.
+pub(crate) fn trigger_draft(trigger: &Trigger) -> Result<Draft, EngineError> {
+    let history = layout::trigger_history(trigger.target.project, trigger.claimed_at, &trigger.key);
+    Ok(Draft {
+        key: layout::trigger(&trigger.key),
+        doc: store::encode(trigger)?,
+        sweep: trigger.due_at.map(|due_at| layout::trigger_timer(&trigger.key, due_at)),
+        history: Some(history),
+        expires_at: None,
+    })
+}
+
+pub(crate) fn defect(error: lakebell_domain::trigger::IllegalArrow) -> EngineError {
+    EngineError::new(ErrorKind::Defect, error.to_string()).caused_by(error)
+}

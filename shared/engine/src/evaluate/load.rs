@@ -1,0 +1,176 @@
+//! Read everything that a verdict depends on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use lakebell_domain::cursor::TargetCursor;
+use lakebell_domain::evaluation::{self, AssetView, Evaluation, Inputs, PastCommit, SwitchedOff};
+use lakebell_domain::event::Event;
+use lakebell_domain::ids::{AssetId, TargetId, TriggerKey};
+use lakebell_domain::trigger::Trigger;
+use lakebell_domain::version::{Epoch, Position};
+
+use super::Subject;
+use crate::EngineError;
+use crate::layout;
+use crate::ports::Ports;
+use crate::ports::items::{Item, Key};
+use crate::records::{AssetHead, Definition, Switch};
+use crate::store::{self, Stored};
+
+/// Most commits beyond a cursor that one evaluation reads of one asset; the rest has its turn after
+/// the next claim.
+const MAX_HISTORY: usize = 500;
+
+/// A target with everything that its verdict depends on, as it was read.
+pub(crate) struct Loaded {
+    pub(crate) definition: Stored<Definition>,
+    pub(crate) cursor: Stored<TargetCursor>,
+    pub(super) heads: BTreeMap<AssetId, Stored<AssetHead>>,
+    histories: BTreeMap<AssetId, Vec<PastCommit>>,
+    triggers: Vec<Stored<Trigger>>,
+    switched_off: Option<SwitchedOff>,
+    now: Timestamp,
+}
+
+impl Loaded {
+    pub(super) fn trigger(&self, key: Option<&TriggerKey>) -> Option<&Stored<Trigger>> {
+        self.triggers.iter().find(|trigger| Some(&trigger.value.key) == key)
+    }
+
+    pub(super) fn open(&self) -> Option<&Stored<Trigger>> {
+        self.trigger(self.cursor.value.open.as_ref())
+    }
+
+    pub(crate) fn evaluate(&self) -> Evaluation {
+        self.with_inputs(evaluation::evaluate)
+    }
+
+    /// Asks the evaluator something about what was read.
+    pub(crate) fn with_inputs<T>(&self, ask: impl FnOnce(&Inputs<'_>) -> T) -> T {
+        let mut assets = BTreeMap::new();
+        for (id, head) in &self.heads {
+            let history = self.histories.get(id).map_or(&[][..], Vec::as_slice);
+            assets.insert(*id, AssetView { rev: head.rev, state: head.value.live_state(), history });
+        }
+        ask(&Inputs {
+            target: &self.definition.value.target,
+            cursor: &self.cursor.value,
+            assets: &assets,
+            open: self.open().map(|trigger| &trigger.value),
+            failed: self.trigger(self.cursor.value.failed.as_ref()).map(|trigger| &trigger.value),
+            switched_off: self.switched_off.as_ref(),
+            now: self.now,
+        })
+    }
+}
+
+/// Reads one target afresh; `None` where it is not declared.
+pub(crate) async fn one(ports: &Ports, target: &TargetId) -> Result<Option<Loaded>, EngineError> {
+    let subject = Subject { target: target.clone(), members: None };
+    Ok(all(ports, &[subject], &BTreeMap::new()).await?.pop())
+}
+
+/// Reads definitions, cursors, switches and heads in one batch, and open or failed triggers in
+/// another one where a cursor names any. Undeclared targets are left out.
+pub(super) async fn all(
+    ports: &Ports,
+    subjects: &[Subject],
+    known: &BTreeMap<AssetId, Stored<AssetHead>>,
+) -> Result<Vec<Loaded>, EngineError> {
+    if subjects.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut keys: BTreeSet<Key> = BTreeSet::from([layout::switch(None)]);
+    for subject in subjects {
+        let project = subject.target.project;
+        keys.extend([
+            layout::definition(&subject.target),
+            layout::cursor(&subject.target),
+            layout::switch(Some(project)),
+        ]);
+        let members = subject.members.iter().flatten().filter(|asset| !known.contains_key(asset));
+        keys.extend(members.map(|asset| layout::head(*asset)));
+    }
+    let mut items = ports.items.get(&keys.into_iter().collect::<Vec<_>>()).await?;
+    let mut targets = Vec::with_capacity(subjects.len());
+    for subject in subjects {
+        let Some(definition) = store::pick(&items, &layout::definition(&subject.target)) else { continue };
+        let Some(cursor) = store::pick(&items, &layout::cursor(&subject.target)) else { continue };
+        let definition: Stored<Definition> = store::decode(definition)?;
+        if definition.value.undeclared_at.is_none() {
+            targets.push((definition, store::decode::<TargetCursor>(cursor)?));
+        }
+    }
+    // An altered definition may have members that the pointer did not name.
+    let mut missing: BTreeSet<Key> = BTreeSet::new();
+    for (definition, cursor) in &targets {
+        let members = definition.value.target.assets().into_keys().filter(|asset| !known.contains_key(asset));
+        missing.extend(members.map(layout::head).filter(|key| store::pick(&items, key).is_none()));
+        missing.extend([&cursor.value.open, &cursor.value.failed].into_iter().flatten().map(layout::trigger));
+    }
+    if !missing.is_empty() {
+        items.extend(ports.items.get(&missing.into_iter().collect::<Vec<_>>()).await?);
+    }
+    let mut loaded = Vec::with_capacity(targets.len());
+    for (definition, cursor) in targets {
+        let mut target = assemble(definition, cursor, &items, known, ports.clock.now())?;
+        if target.definition.value.target.needs_history() {
+            target.histories = histories(ports, &target).await?;
+        }
+        loaded.push(target);
+    }
+    Ok(loaded)
+}
+
+fn assemble(
+    definition: Stored<Definition>,
+    cursor: Stored<TargetCursor>,
+    items: &[Item],
+    known: &BTreeMap<AssetId, Stored<AssetHead>>,
+    now: Timestamp,
+) -> Result<Loaded, EngineError> {
+    let mut heads = BTreeMap::new();
+    for asset in definition.value.target.assets().into_keys() {
+        if let Some(head) = known.get(&asset) {
+            heads.insert(asset, head.clone());
+        } else if let Some(item) = store::pick(items, &layout::head(asset)) {
+            heads.insert(asset, store::decode(item)?);
+        }
+    }
+    let named = [&cursor.value.open, &cursor.value.failed];
+    let triggers = named
+        .into_iter()
+        .flatten()
+        .filter_map(|key| store::pick(items, &layout::trigger(key)))
+        .map(store::decode)
+        .collect::<Result<Vec<_>, _>>()?;
+    let switches = [layout::switch(None), layout::switch(Some(definition.value.target.id.project))];
+    let mut switched_off = None;
+    for item in switches.iter().filter_map(|key| store::pick(items, key)) {
+        switched_off = switched_off.or(store::decode::<Switch>(item)?.value.off);
+    }
+    Ok(Loaded { definition, cursor, heads, histories: BTreeMap::new(), triggers, switched_off, now })
+}
+
+/// The commits of each asset beyond the lowest cursor of the groups that name it, oldest first.
+async fn histories(ports: &Ports, target: &Loaded) -> Result<BTreeMap<AssetId, Vec<PastCommit>>, EngineError> {
+    let mut histories = BTreeMap::new();
+    for (asset, head) in &target.heads {
+        let groups = &target.definition.value.target.groups;
+        let with = groups.iter().filter(|group| group.members.iter().any(|member| member.asset == *asset));
+        let baseline = || head.value.state.baseline.as_ref().and_then(|baseline| baseline.version.as_ref());
+        let taken = with.map(|group| match target.cursor.value.at(&group.name, *asset) {
+            Some(taken) => taken.position(),
+            None => baseline().map(|version| version.position),
+        });
+        let lowest = taken.min().flatten().unwrap_or(Position::start_of(Epoch(0)));
+        let page = ports.items.query(&layout::commits_beyond(*asset, lowest), Some(MAX_HISTORY), None).await?;
+        let mut commits = Vec::with_capacity(page.found.len());
+        for item in &page.found {
+            commits.extend(store::decode::<Event>(item)?.value.past_commit());
+        }
+        histories.insert(*asset, commits);
+    }
+    Ok(histories)
+}

@@ -1,0 +1,254 @@
+//! Declare, explain, list and undeclare targets.
+//!
+//! Declare against advance: for each asset one transaction puts the pointer and raises the head's
+//! revision; then the heads are read, the target is written and evaluated. An advance at the same
+//! time loses its compare-and-swap and sees the pointer.
+
+mod pointers;
+mod start;
+mod subscribe;
+mod undeclare;
+
+pub(crate) use subscribe::subscribers;
+pub use undeclare::undeclare;
+
+use std::collections::BTreeMap;
+
+use lakebell_domain::asset::AssetKey;
+use lakebell_domain::cursor::TargetCursor;
+use lakebell_domain::evaluation::Evaluation;
+use lakebell_domain::ids::{AssetId, GroupName, ProjectCode, TargetId, TraceId, WorkflowCode};
+use lakebell_domain::target::{AssetPrefix, AssetSelector, KnownAsset, KnownAssets, Target, TargetSpec};
+
+use self::start::Begin;
+use crate::assets;
+use crate::evaluate::{self, Evaluated, Subject, cursor_draft};
+use crate::layout;
+use crate::ports::Ports;
+use crate::ports::items::{Write, Written};
+use crate::records::{AssetHead, Definition, RegisteredTarget};
+use crate::store::{self, MAX_LOST_RACES, Stored};
+use crate::{EngineError, ErrorKind};
+
+/// What came of a declaration.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// The target.
+    pub definition: Definition,
+    /// Whether this call changed anything.
+    pub is_changed: bool,
+    /// The verdict after it.
+    pub evaluated: Option<Evaluated>,
+    /// What a person should know who declares this.
+    pub warnings: Vec<String>,
+}
+
+/// A target's items as they stand.
+struct Known {
+    definition: Option<Stored<Definition>>,
+    cursor: Option<Stored<TargetCursor>>,
+}
+
+impl Known {
+    /// The definition, unless it was undeclared.
+    fn live(&self) -> Option<&Definition> {
+        self.definition.as_ref().map(|known| &known.value).filter(|known| known.undeclared_at.is_none())
+    }
+}
+
+/// Declares or alters a target. Groups that are new begin as the declaration says; by default only
+/// later commits count. Declaring the same again changes nothing but what its prefixes take in.
+///
+/// Errors: `Invalid` with the field; `NotFound` for an asset that is not registered, naming the
+/// nearest ones.
+pub async fn declare(
+    ports: &Ports,
+    project: ProjectCode,
+    spec: &TargetSpec,
+    trace: &TraceId,
+) -> Result<Declared, EngineError> {
+    spec.check()?;
+    let id = TargetId { project, name: spec.target_name()? };
+    let prefixes = subscribe::prefixes(spec);
+    subscribe::put(ports, &id, &prefixes).await?;
+    let assets = find_assets(ports, spec).await?;
+    for _ in 0..MAX_LOST_RACES {
+        let known = load(ports, &id).await?;
+        let begin = Begin::Declared(&spec.start_from);
+        let Some((definition, is_changed)) = put(ports, &known, project, spec, &assets, begin).await? else { continue };
+        if let (Some(before), true) = (known.definition.as_ref(), is_changed) {
+            let kept: Vec<AssetPrefix> = prefixes.iter().cloned().collect();
+            subscribe::keep_only(ports, &id, &before.value.target, &kept).await?;
+        }
+        let warnings = warnings(ports, &definition.target).await?;
+        let evaluated = evaluate::evaluate_one(ports, &id, trace).await?;
+        return Ok(Declared { definition, is_changed, evaluated, warnings });
+    }
+    Err(store::lost_too_often("declare").with("target", &id))
+}
+
+/// Takes in the tables that a target's prefixes match and that were registered since. Their first
+/// commit counts. `None` where the target is not declared.
+pub async fn take_in(ports: &Ports, id: &TargetId, trace: &TraceId) -> Result<Option<Evaluated>, EngineError> {
+    for _ in 0..MAX_LOST_RACES {
+        let known = load(ports, id).await?;
+        let Some(live) = known.live() else { return Ok(None) };
+        let spec = live.spec.clone();
+        let assets = find_assets(ports, &spec).await?;
+        if put(ports, &known, id.project, &spec, &assets, Begin::AtZero).await?.is_some() {
+            return evaluate::evaluate_one(ports, id, trace).await;
+        }
+    }
+    Err(store::lost_too_often("take in").with("target", id))
+}
+
+/// Writes pointers, then definition and cursors; `None` where somebody was first. The second part
+/// says whether anything had to be written.
+async fn put(
+    ports: &Ports,
+    known: &Known,
+    project: ProjectCode,
+    spec: &TargetSpec,
+    assets: &KnownAssets,
+    begin: Begin<'_>,
+) -> Result<Option<(Definition, bool)>, EngineError> {
+    let before = known.definition.as_ref();
+    let generation =
+        before.map_or(1, |known| known.value.target.generation + u32::from(known.value.undeclared_at.is_some()));
+    let target = spec.resolve(project, generation, assets)?;
+    if let Some(same) = known.live().filter(|live| live.spec == *spec && live.target == target) {
+        return Ok(Some((same.clone(), false)));
+    }
+    let definition_rev = before.map_or(0, |known| known.rev) + 1;
+    let heads = pointers::put(ports, spec, &target, definition_rev).await?;
+    let definition = Definition { spec: spec.clone(), target, declared_at: ports.clock.now(), undeclared_at: None };
+    if !write_target(ports, known, &definition, definition_rev, &heads, begin).await? {
+        return Ok(None);
+    }
+    pointers::drop_gone(ports, before.map(|known| &known.value.target), &definition.target).await?;
+    Ok(Some((definition, true)))
+}
+
+async fn find_assets(ports: &Ports, spec: &TargetSpec) -> Result<KnownAssets, EngineError> {
+    let mut known = KnownAssets::default();
+    for (group_at, group) in spec.groups.iter().enumerate() {
+        for (at, dependency) in group.dependencies.iter().enumerate() {
+            let field = format!("groups[{group_at}].dependencies[{at}].asset");
+            match &dependency.asset {
+                AssetSelector::Key(key) if known.by_key.contains_key(key) => {}
+                AssetSelector::Key(key) => {
+                    let asset = find_asset(ports, key).await.map_err(|error| error.with("at", &field))?;
+                    known.by_key.insert(key.clone(), asset);
+                }
+                AssetSelector::Prefix(prefix) if known.by_prefix.contains_key(prefix) => {}
+                AssetSelector::Prefix(prefix) => {
+                    known.by_prefix.insert(prefix.clone(), subscribe::members(ports, prefix).await?);
+                }
+            }
+        }
+    }
+    Ok(known)
+}
+
+async fn find_asset(ports: &Ports, key: &AssetKey) -> Result<KnownAsset, EngineError> {
+    let head = match assets::lookup(ports, key).await? {
+        Some(id) => Some((id, assets::head(ports, id).await?)),
+        None => None,
+    };
+    match head.filter(|(_, head)| head.value.deregistered_at.is_none()) {
+        Some((id, head)) => Ok(KnownAsset { id, epoch: head.value.state.epoch, snapshots: BTreeMap::new() }),
+        None => Err(assets::unknown_asset(key, &assets::nearest(ports, key).await?)),
+    }
+}
+
+/// What a person should know who declares this.
+async fn warnings(ports: &Ports, target: &Target) -> Result<Vec<String>, EngineError> {
+    let members = || target.groups.iter().flat_map(|group| &group.members);
+    let asks = |member: &&lakebell_domain::target::Member| {
+        let conditions = &member.conditions;
+        conditions.watermark.is_some() || conditions.max_lag.is_some() || conditions.every.is_some()
+    };
+    let mut warnings = Vec::new();
+    for member in members().filter(asks) {
+        let head = assets::head(ports, member.asset).await?.value;
+        if head.state.watermark.is_none() {
+            warnings.push(format!(
+                "{} has not shown a watermark yet: its conditions on one are not met until a writer sets it",
+                member.key
+            ));
+        }
+    }
+    Ok(warnings)
+}
+
+async fn load(ports: &Ports, id: &TargetId) -> Result<Known, EngineError> {
+    let keys = [layout::definition(id), layout::cursor(id)];
+    let items = ports.items.get(&keys).await?;
+    let definition = store::pick(&items, &keys[0]).map(store::decode).transpose()?;
+    let cursor = store::pick(&items, &keys[1]).map(store::decode).transpose()?;
+    Ok(Known { definition, cursor })
+}
+
+/// Definition, cursors and registry entry in one transaction; `false` where somebody was first.
+async fn write_target(
+    ports: &Ports,
+    known: &Known,
+    definition: &Definition,
+    definition_rev: u64,
+    heads: &BTreeMap<AssetId, AssetHead>,
+    begin: Begin<'_>,
+) -> Result<bool, EngineError> {
+    let id = &definition.target.id;
+    let mut cursor = known.cursor.as_ref().map(|cursor| cursor.value.clone()).unwrap_or_default();
+    cursor.definition_rev = definition_rev;
+    if known.live().is_none() {
+        cursor.failed = None;
+        cursor.windows.clear();
+        cursor.advanced_at = None;
+        cursor.since = Some(definition.declared_at);
+    }
+    let had = |group: &GroupName, asset: AssetId| {
+        let groups = known.live().into_iter().flat_map(|known| &known.target.groups);
+        groups.filter(|known| known.name == *group).flat_map(|known| &known.members).any(|member| member.asset == asset)
+    };
+    start::begin(&mut cursor, &definition.target, heads, begin, had);
+    let definition_draft = store::draft(layout::definition(id), definition)?;
+    let entry = RegisteredTarget { id: id.clone(), workflow: definition.target.workflow.clone() };
+    let registered = layout::registered_target(id);
+    let entry_draft = store::draft(registered.clone(), &entry)?;
+    let entry_known = ports.items.get(std::slice::from_ref(&registered)).await?;
+    let replace_or_create = |draft, rev: Option<u64>| match rev {
+        Some(rev) => Write::Replace(draft, rev),
+        None => Write::Create(draft),
+    };
+    let actions = [
+        replace_or_create(definition_draft, known.definition.as_ref().map(|known| known.rev)),
+        replace_or_create(cursor_draft(id, &cursor)?, known.cursor.as_ref().map(|known| known.rev)),
+        replace_or_create(entry_draft, entry_known.first().map(|item| item.rev)),
+    ];
+    Ok(store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done)
+}
+
+fn not_found(id: &TargetId) -> EngineError {
+    EngineError::new(ErrorKind::NotFound, format!("target {id} is not declared")).with("field", "target")
+}
+
+/// Every declared target of a project, or of one workflow of it, by name.
+pub async fn list(
+    ports: &Ports,
+    project: Option<ProjectCode>,
+    workflow: Option<WorkflowCode>,
+) -> Result<Vec<RegisteredTarget>, EngineError> {
+    let mut targets: Vec<RegisteredTarget> = store::registry(&ports.items, "RT").await?;
+    targets.retain(|target| project.is_none_or(|project| target.id.project == project));
+    targets.retain(|target| workflow.is_none_or(|workflow| target.starts(workflow)));
+    targets.sort_by(|one, other| one.id.cmp(&other.id));
+    Ok(targets)
+}
+
+/// Declared targets with their verdicts and why.
+pub async fn explain(ports: &Ports, targets: &[TargetId]) -> Result<Vec<(Definition, Evaluation)>, EngineError> {
+    let subjects: Vec<Subject> =
+        targets.iter().map(|target| Subject { target: target.clone(), members: None }).collect();
+    evaluate::explain(ports, &subjects).await
+}

@@ -1,0 +1,106 @@
+//! Where the cursors of a group that is new begin.
+
+use std::collections::BTreeMap;
+
+use lakebell_domain::asset::Format;
+use lakebell_domain::cursor::{Taken, TargetCursor};
+use lakebell_domain::ids::{AssetId, GroupName};
+use lakebell_domain::state::{AssetState, Mark, Totals};
+use lakebell_domain::target::{Member, StartFrom, Target, ordinal_of};
+use lakebell_domain::version::{Fingerprint, Ordinal, Position, Version};
+
+use crate::records::AssetHead;
+
+/// How a member that is new begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin<'a> {
+    /// As the declaration says.
+    Declared(&'a StartFrom),
+    /// Before its first version: it was registered after the declaration that takes it in.
+    AtZero,
+}
+
+/// Puts the cursors of members that `had` does not know where they begin, keeps those of the others,
+/// and drops those of members that are gone.
+pub(super) fn begin(
+    cursor: &mut TargetCursor,
+    target: &Target,
+    heads: &BTreeMap<AssetId, AssetHead>,
+    begin: Begin<'_>,
+    had: impl Fn(&GroupName, AssetId) -> bool,
+) {
+    let mut taken = BTreeMap::new();
+    for group in &target.groups {
+        let mut of_group = BTreeMap::new();
+        for member in &group.members {
+            let known = if had(&group.name, member.asset) {
+                cursor.at(&group.name, member.asset).cloned()
+            } else {
+                heads.get(&member.asset).and_then(AssetHead::live_state).and_then(|state| first(state, member, begin))
+            };
+            if let Some(known) = known {
+                of_group.insert(member.asset, known);
+            }
+        }
+        taken.insert(group.name.clone(), of_group);
+    }
+    cursor.taken = taken;
+    cursor.windows.retain(|name, _| target.group(name).is_some());
+}
+
+/// What counts as taken of an asset at the beginning; `None` for one that was never read: its first
+/// read is the beginning then.
+fn first(state: &AssetState, member: &Member, begin: Begin<'_>) -> Option<Taken> {
+    match begin {
+        Begin::AtZero | Begin::Declared(StartFrom::Earliest) => Some(Taken::default()),
+        Begin::Declared(StartFrom::Now) => state.baseline.is_some().then(|| everything(state, member)),
+        Begin::Declared(StartFrom::Current) => state.baseline.is_some().then(|| before_newest(state, member)),
+        Begin::Declared(StartFrom::Snapshot(id)) => {
+            let format = member.key.format();
+            let ordinal = ordinal_of(format, id)?;
+            Some(Taken { version: predecessor(format, Position { epoch: state.epoch, ordinal }), ..Taken::default() })
+        }
+    }
+}
+
+/// All that is there.
+fn everything(state: &AssetState, member: &Member) -> Taken {
+    let tags =
+        state.tags.iter().filter(|(name, _)| member.conditions.tag.as_ref().is_some_and(|tag| tag.matches(name)));
+    Taken {
+        version: state.table.clone(),
+        totals: state.totals,
+        watermark: state.watermark.as_ref().map(|watermark| watermark.at),
+        tag: tags.max_by_key(|(_, entry)| entry.position).map(|(name, _)| name.clone()),
+        schema_id: state.schema.current,
+        backfill: state.finished_backfill(),
+        cdc: state.cdc_lag_recovered_at,
+    }
+}
+
+/// All but the newest commit that changed data, and no other register.
+fn before_newest(state: &AssetState, member: &Member) -> Taken {
+    let Some(newest) = state.data.as_ref().map(|data| &data.mark) else { return Taken::default() };
+    Taken {
+        version: predecessor(member.key.format(), newest.version.position),
+        totals: totals_before(newest),
+        ..Taken::default()
+    }
+}
+
+fn totals_before(mark: &Mark) -> Totals {
+    Totals {
+        data: mark.totals.data.saturating_sub(1),
+        empty: mark.totals.empty.saturating_sub(u64::from(mark.is_empty)),
+        // What it alone added is not kept; that it is counted from the beginning loses nothing.
+        rows: 0,
+    }
+}
+
+/// The place before a version. Where ordinals are the format's own dense numbers it has a name.
+fn predecessor(format: Format, position: Position) -> Option<Version> {
+    let ordinal = Ordinal(position.ordinal.0.checked_sub(1).filter(|ordinal| *ordinal > 0)?);
+    let name = if format == Format::Paimon { ordinal.to_string() } else { String::new() };
+    let position = Position { ordinal, ..position };
+    Some(Version { position, fingerprint: Fingerprint(String::new()), snapshot_id: name })
+}
