@@ -10,6 +10,7 @@
 
 mod bounded;
 mod check;
+mod circuit;
 pub mod classify;
 mod client;
 mod detect;

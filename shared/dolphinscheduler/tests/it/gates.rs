@@ -181,6 +181,7 @@ async fn a_gate_that_cannot_be_asked_is_unavailable() {
                 bench.standin.fault(Fault::of(kind).on(on));
                 let Active::Unavailable(refusal) = bench.active().await else { panic!("{profile} {kind:?} {on:?}") };
                 assert_eq!(refusal.code, code, "{profile} {kind:?} {on:?}");
+                bench.clock.advance(5);
                 assert_eq!(bench.active().await, counted(0, Some(0)), "{profile} {kind:?} {on:?}");
                 // 3.1 looks at no commands for the latest instance.
                 if profile != Profile::V3_1 || on == Operation::List {
@@ -189,6 +190,7 @@ async fn a_gate_that_cannot_be_asked_is_unavailable() {
                         panic!("{profile} {kind:?} {on:?}")
                     };
                     assert_eq!(refusal.code, code, "{profile} {kind:?} {on:?}");
+                    bench.clock.advance(5);
                 }
                 assert_eq!(bench.latest().await, Latest::Succeeded { instance: InstanceId(5) }, "{profile} {kind:?}");
             }

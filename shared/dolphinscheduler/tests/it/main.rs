@@ -4,6 +4,7 @@
 
 mod cases;
 mod checks;
+mod circuits;
 mod faults;
 mod gates;
 mod instances;

@@ -111,6 +111,24 @@ pub struct Refusal {
     pub detail: String,
 }
 
+impl Refusal {
+    /// The code of a call that was not sent, because the connection's circuit is open: its scheduler
+    /// did not answer lately, or refused the token. It says nothing about the trigger.
+    pub const CIRCUIT_OPEN: &str = "CIRCUIT_OPEN";
+
+    /// A call that was not sent, because the circuit is open until then.
+    pub fn circuit_open(until: Timestamp, because: &Self) -> Self {
+        let detail = format!("until {until}: {because}").chars().take(300).collect();
+        Self { code: Self::CIRCUIT_OPEN.to_owned(), detail }
+    }
+
+    /// Until when the circuit is open, where that is why it was refused.
+    pub fn open_until(&self) -> Option<Timestamp> {
+        let told = self.detail.strip_prefix("until ").filter(|_| self.code == Self::CIRCUIT_OPEN)?;
+        told.split_once(": ")?.0.parse().ok()
+    }
+}
+
 /// One round of the duplicate check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckOutcome {
