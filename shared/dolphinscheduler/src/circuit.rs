@@ -101,7 +101,7 @@ impl Circuits {
         }
     }
 
-    fn fail(&self, line: Line, probe: bool, at_once: bool, because: Refusal) {
+    fn fail(&self, line: &Line, probe: bool, at_once: bool, because: Refusal) {
         let now = self.clock.now();
         let mut troubled = self.lock();
         let circuit = troubled.entry(line.clone()).or_insert_with(|| Circuit {
@@ -148,9 +148,9 @@ impl Permit<'_> {
     pub(crate) fn settle(mut self, answer: &Answer) {
         let Some(line) = self.line.take() else { return };
         match answer {
-            Answer::Http { status: 401, .. } => self.circuits.fail(line, self.probe, true, classify::refusal(answer)),
+            Answer::Http { status: 401, .. } => self.circuits.fail(&line, self.probe, true, classify::refusal(answer)),
             Answer::Http { status: 429 | 500.., .. } | Answer::None { .. } => {
-                self.circuits.fail(line, self.probe, false, classify::refusal(answer));
+                self.circuits.fail(&line, self.probe, false, classify::refusal(answer));
             }
             // Whatever it says, it answers.
             Answer::Envelope { .. } | Answer::Http { .. } => self.circuits.close(&line),
@@ -162,7 +162,7 @@ impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if let Some(line) = self.line.take() {
             let detail = "the call was given up before it was answered".to_owned();
-            self.circuits.fail(line, self.probe, false, Refusal { code: "TRANSPORT_ERROR".to_owned(), detail });
+            self.circuits.fail(&line, self.probe, false, Refusal { code: "TRANSPORT_ERROR".to_owned(), detail });
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod classify;
 mod client;
 mod detect;
 mod envelope;
+mod expiry;
 mod gates;
 mod instances;
 mod list;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TriggerKey, WorkflowCode};
 use lakebell_engine::ports::scheduler::{
     Active, CheckOutcome, Connections, InstanceList, InstanceReport, Latest, Preflight, Refusal, Scheduler,
-    StartOutcome, StartRequest, VersionLine, WorkflowRef,
+    StartOutcome, StartRequest, TokenExpiry, VersionLine, WorkflowRef,
 };
 use lakebell_engine::ports::time::{Clock, SystemClock};
 use tokio::time::timeout;
@@ -45,6 +45,7 @@ pub struct DolphinScheduler {
     pub(crate) alert_groups: Bounded<(ConnectionName, ProjectCode, WorkflowCode), Option<i64>>,
     pub(crate) lines: Bounded<String, VersionLine>,
     pub(crate) circuits: Circuits,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl DolphinScheduler {
@@ -58,14 +59,16 @@ impl DolphinScheduler {
             alert_groups: Bounded::new(REMEMBERED),
             lines: Bounded::new(REMEMBERED),
             circuits: Circuits::new(Arc::new(SystemClock)),
+            clock: Arc::new(SystemClock),
         })
     }
 
     /// With another clock than the machine's for the pauses of its circuit breakers, which begin
-    /// closed.
+    /// closed, and for how near a token's end is.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.circuits = Circuits::new(clock);
+        self.circuits = Circuits::new(Arc::clone(&clock));
+        self.clock = clock;
         self
     }
 
@@ -210,6 +213,10 @@ impl Scheduler for DolphinScheduler {
         since: Timestamp,
     ) -> Result<InstanceList, Refusal> {
         self.all_instances(connection, project, workflow, since).await
+    }
+
+    async fn token_expiry(&self, connection: &ConnectionName) -> TokenExpiry {
+        self.look_at_token(connection).await
     }
 
     fn start_timeout(&self) -> Duration {

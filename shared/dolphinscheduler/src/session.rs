@@ -85,6 +85,11 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The token in use.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
     fn target(&self) -> Target<'_> {
         Target { base_url: &self.spec.url, token: &self.token }
     }

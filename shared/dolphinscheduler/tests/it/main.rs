@@ -5,6 +5,7 @@
 mod cases;
 mod checks;
 mod circuits;
+mod expiry;
 mod faults;
 mod gates;
 mod instances;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TaskCode, TriggerKey, WorkflowCode};
 pub use lakebell_domain::target::WorkflowRef;
 use serde::{Deserialize, Serialize};
@@ -273,6 +273,31 @@ pub struct InstanceList {
     pub cut: Option<String>,
 }
 
+/// When a connection's token stops working.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenExpiry {
+    /// Then. Read as UTC, as the times of [`InstanceReport`] are.
+    At(Timestamp),
+    /// The scheduler answers and does not tell.
+    Unknown {
+        /// Why not.
+        detail: String,
+    },
+    /// The scheduler could not be asked. A token that has expired already is refused like any other
+    /// (`HTTP_401`), and nothing tells the two apart.
+    Unavailable(Refusal),
+}
+
+impl TokenExpiry {
+    /// How long before its end a token deserves a warning.
+    pub const WARN_BEFORE: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+    /// Whether the end is known and near, or past.
+    pub fn is_near(&self, now: Timestamp) -> bool {
+        matches!(self, Self::At(end) if end.duration_since(now) <= Self::WARN_BEFORE)
+    }
+}
+
 /// A named DolphinScheduler.
 #[async_trait]
 pub trait Scheduler: Send + Sync {
@@ -318,6 +343,10 @@ pub trait Scheduler: Send + Sync {
         workflow: WorkflowCode,
         since: Timestamp,
     ) -> Result<InstanceList, Refusal>;
+
+    /// Looks up when the connection's token stops working. No answer of the API hints at it, so it
+    /// takes a call of its own, and now and then is enough.
+    async fn token_expiry(&self, connection: &ConnectionName) -> TokenExpiry;
 
     /// The longest time that one start call can take, which a lease must outlast.
     fn start_timeout(&self) -> std::time::Duration;
