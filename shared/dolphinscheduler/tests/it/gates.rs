@@ -60,6 +60,21 @@ async fn a_start_that_waits_for_a_master_is_counted_where_the_release_can_tell()
 }
 
 #[tokio::test]
+async fn an_ended_instance_whose_rerun_waits_is_active() {
+    for profile in [Profile::V3_3, Profile::V3_4] {
+        let bench = held(profile).await;
+        bench.start("ab06").await;
+        // The command of a rerun names an instance that is still shown as ended.
+        bench.standin.change(|world| {
+            let id = world.commands[0].instances[0];
+            world.instances.get_mut(&id).unwrap().state = "SUCCESS".to_owned();
+        });
+        assert_eq!(bench.active().await, counted(1, Some(0)), "{profile}");
+        assert!(matches!(bench.latest().await, Latest::Running { instance: Some(_) }), "{profile}");
+    }
+}
+
+#[tokio::test]
 async fn a_start_that_moves_while_it_is_counted_is_not_missed() {
     for profile in [Profile::V3_2, Profile::V3_3, Profile::V3_4] {
         for on in [Operation::Commands, Operation::List] {
