@@ -176,6 +176,23 @@ class Notifications(unittest.TestCase):
             "db.db/t/dt=2026-11-30/bucket-0/data-1.orc": False,
             "db.db/t/manifest/manifest-list-1": False,
             "db.db/t/snapshot/.snapshot-3.1234.tmp": False,
+            "db/t/_delta_log/00000000000000000042.json": True,
+            "db/t/_delta_log/00000000000000000042.crc": False,
+            "db/t/_delta_log/00000000000000000042.checkpoint.parquet": False,
+            "db/t/_delta_log/_last_checkpoint": False,
+            "db/t/_delta_log/_staged_commits/00000000000000000042.6f1d0d4f-2a0b-4d0e-9d4a-9a1c2c7b1f10.json": False,
+            "db/t/metadata/00017-6f1d0d4f-2a0b-4d0e-9d4a-9a1c2c7b1f10.metadata.json": True,
+            "db/t/metadata/v3.gz.metadata.json": True,
+            "db/t/metadata/v3.metadata.json.gz": True,
+            "db/t/metadata/version-hint.text": False,
+            "db/t/metadata/snap-1-1-6f1d0d4f-2a0b-4d0e-9d4a-9a1c2c7b1f10.avro": False,
+            "db/t/.hoodie/20240418172802262.commit": True,
+            "db/t/.hoodie/20240418172802262.commit.requested": False,
+            "db/t/.hoodie/20240418172802262.inflight": False,
+            "db/t/.hoodie/timeline/20240418172802262_20240418172804.deltacommit": True,
+            "db/t/.hoodie/timeline/20240418172802262_20240418172804.restore": True,
+            "db/t/.hoodie/timeline/20240418172802262.clustering.inflight": False,
+            "db/t/.hoodie/hoodie.properties": False,
         }.items():
             self.assertEqual(any(e.match(key) for e in expressions), expected, key)
 

@@ -5,8 +5,7 @@
 //! come last and see what the batch advanced.
 
 use lakebell_engine::ports::queue::Message;
-use lakebell_engine::watch::Created;
-use lakebell_formats::paimon::{self, PaimonObjectKind};
+use lakebell_engine::watch::{CommitKey, Created};
 
 use crate::deliveries::Delivery;
 use crate::unwrap::Finding;
@@ -61,12 +60,8 @@ fn place(work: &Work) -> Place<'_> {
     match work {
         Work::Object(created) => {
             let Created { bucket, key, etag } = created;
-            let (root, branch, number) = match paimon::classify(key) {
-                // A tag names a commit, so it comes after them.
-                Some(object) => match object.kind {
-                    PaimonObjectKind::Snapshot(id) => (object.root, object.branch, id),
-                    _ => (object.root, object.branch, u64::MAX),
-                },
+            let (root, branch, number) = match CommitKey::of(key) {
+                Some(commit) => (commit.root, commit.branch, commit.order),
                 None => (String::new(), None, 0),
             };
             (0, bucket, root, branch, number, key, etag.as_deref())

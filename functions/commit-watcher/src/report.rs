@@ -17,9 +17,6 @@ use lakebell_lambda::report_evaluated;
 
 use crate::unwrap::Finding;
 
-/// The only format whose commit objects the engine knows by their keys.
-const NOTIFIED: Format = Format::Paimon;
-
 /// Findings on which nothing is done.
 pub(crate) fn finding(metrics: &Metrics, finding: &Finding) {
     match finding {
@@ -47,9 +44,11 @@ pub(crate) fn finding(metrics: &Metrics, finding: &Finding) {
 pub(crate) fn watched(metrics: &Metrics, watched: &Watched, now: Timestamp) {
     match watched {
         Watched::NotACommit => tracing::debug!(outcome = "ignored", reason = "not_a_commit", "the object is no commit"),
-        Watched::UnknownTable { location, is_new } => {
-            metrics.count(Measure::EventReceived { source_type: NOTIFIED }, &[("location", location)]);
-            let invalid = Measure::EventInvalid { source_type: Some(NOTIFIED), reason: "unknown_table" };
+        Watched::UnknownTable { location, format, is_new } => {
+            if let Some(source_type) = *format {
+                metrics.count(Measure::EventReceived { source_type }, &[("location", location)]);
+            }
+            let invalid = Measure::EventInvalid { source_type: *format, reason: "unknown_table" };
             metrics.count(invalid, &[("location", location)]);
             tracing::info!(
                 location,

@@ -72,13 +72,10 @@ impl DolphinScheduler {
             Ok(spelling) => spelling,
             Err(refusal) => return CheckOutcome::Unavailable(refusal),
         };
-        match gather(&mut session, &spelling, &wanted).await {
+        let seen = gather(&mut session, &spelling, &wanted).await;
+        match self.forgetting_line(&session, seen) {
             Ok(seen) => seen.decide(),
-            Err(refusal) => {
-                // Another version may answer there now.
-                self.forget_line(&session);
-                CheckOutcome::Unavailable(refusal)
-            }
+            Err(refusal) => CheckOutcome::Unavailable(refusal),
         }
     }
 }

@@ -99,7 +99,9 @@ pub fn of_write(answer: &Answer) -> Class {
         Answer::Envelope { code, msg, .. } => by_code(*code, msg),
         Answer::Http { status: 401, .. } => Class::ConnectionRefused,
         // The rate limit stands before every handler, and what was not sent reached none.
-        Answer::Http { status: 429, .. } | Answer::None { transport: Transport::NotSent, .. } => Class::Retryable,
+        Answer::Http { status: 429, .. } | Answer::None { transport: Transport::NotSent | Transport::Withheld, .. } => {
+            Class::Retryable
+        }
         // A time-out before the whole request was read, and statuses of proxies nobody listed.
         Answer::Http { status: 408 | 425 | 499.., .. } | Answer::None { transport: Transport::MaybeSent, .. } => {
             Class::Ambiguous
@@ -177,6 +179,7 @@ mod tests {
         }
         let none = |transport| of_write(&Answer::None { transport, detail: String::new() });
         assert_eq!(none(Transport::NotSent), Class::Retryable);
+        assert_eq!(none(Transport::Withheld), Class::Retryable);
         assert_eq!(none(Transport::MaybeSent), Class::Ambiguous);
     }
 

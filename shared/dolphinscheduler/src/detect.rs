@@ -56,6 +56,14 @@ impl DolphinScheduler {
         self.lines.forget(|url| *url == session.spec.url);
     }
 
+    /// Passes a result on; after a failed read another version may answer there now.
+    pub(crate) fn forgetting_line<T>(&self, session: &Session<'_>, result: Result<T, Refusal>) -> Result<T, Refusal> {
+        if result.as_ref().is_err_and(|refusal| refusal.code != Refusal::CIRCUIT_OPEN) {
+            self.forget_line(session);
+        }
+        result
+    }
+
     /// Whether the line of this connection was found by asking.
     pub(crate) fn is_detected(session: &Session<'_>) -> bool {
         session.spec.version == VersionLine::Auto

@@ -4,6 +4,7 @@
 //! DolphinScheduler: answers are `{code, msg, data}` with HTTP 200 (201 for what was made), errors
 //! too; 401 and 429 have empty bodies; an unknown path is answered with a web page.
 
+use lakebell_engine::ports::scheduler::Refusal;
 use serde_json::Value;
 
 /// Largest text kept of what a scheduler said, in characters.
@@ -16,6 +17,8 @@ pub enum Transport {
     NotSent,
     /// It may have arrived: time-out, reset, or an answer cut short.
     MaybeSent,
+    /// It was not even tried, because the connection's circuit is open.
+    Withheld,
 }
 
 /// An answer, or why there is none.
@@ -71,6 +74,7 @@ impl Answer {
             Self::Http { status: 200..300, .. } => "HTTP_2xx_NOT_JSON".to_owned(),
             Self::Http { status: 500.., .. } => "HTTP_5xx".to_owned(),
             Self::Http { status, .. } => format!("HTTP_{status}"),
+            Self::None { transport: Transport::Withheld, .. } => Refusal::CIRCUIT_OPEN.to_owned(),
             Self::None { .. } => "TRANSPORT_ERROR".to_owned(),
         }
     }

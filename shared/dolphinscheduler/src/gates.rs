@@ -81,14 +81,6 @@ impl DolphinScheduler {
             Err(_) => Latest::Unavailable(too_long(QUESTION)),
         }
     }
-
-    /// Passes a result on; after a failed read another version may answer there now.
-    pub(crate) fn forgetting_line<T>(&self, session: &Session<'_>, result: Result<T, Refusal>) -> Result<T, Refusal> {
-        if result.is_err() {
-            self.forget_line(session);
-        }
-        result
-    }
 }
 
 /// Commands of a workflow that wait for a master.

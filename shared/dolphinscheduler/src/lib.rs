@@ -10,10 +10,12 @@
 
 mod bounded;
 mod check;
+mod circuit;
 pub mod classify;
 mod client;
 mod detect;
 mod envelope;
+mod expiry;
 mod gates;
 mod instances;
 mod list;

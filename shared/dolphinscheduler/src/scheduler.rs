@@ -8,11 +8,13 @@ use jiff::Timestamp;
 use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TriggerKey, WorkflowCode};
 use lakebell_engine::ports::scheduler::{
     Active, CheckOutcome, Connections, InstanceList, InstanceReport, Latest, Preflight, Refusal, Scheduler,
-    StartOutcome, StartRequest, VersionLine, WorkflowRef,
+    StartOutcome, StartRequest, TokenExpiry, VersionLine, WorkflowRef,
 };
+use lakebell_engine::ports::time::{Clock, SystemClock};
 use tokio::time::timeout;
 
 use crate::bounded::Bounded;
+use crate::circuit::{self, Circuits};
 use crate::classify;
 use crate::client::{BuildError, Client, Options};
 use crate::envelope::Answer;
@@ -33,13 +35,17 @@ const AFTERMATH: Duration = Duration::from_secs(5);
 ///
 /// Remembers for a bounded time what it was told: a workflow's release state for 60 s when it can
 /// be started and 10 s otherwise, a scheduler's version line for 10 minutes or until it answers
-/// like another.
+/// like another. A connection whose scheduler does not answer, or refuses its token, is left alone
+/// for 5 s doubling to 5 minutes; calls through it are refused as [`Refusal::CIRCUIT_OPEN`]
+/// meanwhile.
 pub struct DolphinScheduler {
     pub(crate) connections: Arc<dyn Connections>,
     pub(crate) client: Client,
     pub(crate) preflights: Bounded<PreflightKey, Preflight>,
     pub(crate) alert_groups: Bounded<(ConnectionName, ProjectCode, WorkflowCode), Option<i64>>,
     pub(crate) lines: Bounded<String, VersionLine>,
+    pub(crate) circuits: Circuits,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl DolphinScheduler {
@@ -52,7 +58,18 @@ impl DolphinScheduler {
             preflights: Bounded::new(REMEMBERED),
             alert_groups: Bounded::new(REMEMBERED),
             lines: Bounded::new(REMEMBERED),
+            circuits: Circuits::new(Arc::new(SystemClock)),
+            clock: Arc::new(SystemClock),
         })
+    }
+
+    /// With another clock than the machine's for the pauses of its circuit breakers, which begin
+    /// closed, and for how near a token's end is.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.circuits = Circuits::new(Arc::clone(&clock));
+        self.clock = clock;
+        self
     }
 
     /// Everything before the start call itself. Nothing has been sent when this fails.
@@ -66,6 +83,14 @@ impl DolphinScheduler {
             NoSession::Unavailable(refusal) => StartOutcome::Retryable(refusal),
         })?;
         let spelling = self.spelling(&mut session, request.project).await.map_err(not_sent)?;
+        // The first call after a pause is a read, whose loss does no harm.
+        let line = circuit::line(&session.spec);
+        if self.circuits.is_open(&line) {
+            let probed = session.get(spelling.masters, &[]).await;
+            if self.circuits.is_open(&line) {
+                return Err(not_sent(classify::refusal(&probed)));
+            }
+        }
         let mut alert_group = None;
         if spelling.overwrites_alert_group() {
             let key = (connection.clone(), request.project, request.workflow);
@@ -90,7 +115,10 @@ impl DolphinScheduler {
         match outcome {
             // A 401 came before any handler. With another token the next attempt may pass.
             StartOutcome::ConnectionRefused(refusal) => match timeout(AFTERMATH, session.renew()).await {
-                Ok(true) => StartOutcome::Retryable(refusal),
+                Ok(true) => {
+                    self.circuits.close(&circuit::line(&session.spec));
+                    StartOutcome::Retryable(refusal)
+                }
                 Ok(false) | Err(_) => StartOutcome::ConnectionRefused(refusal),
             },
             // The path is not there. If the scheduler speaks another version now, the next attempt
@@ -185,6 +213,10 @@ impl Scheduler for DolphinScheduler {
         since: Timestamp,
     ) -> Result<InstanceList, Refusal> {
         self.all_instances(connection, project, workflow, since).await
+    }
+
+    async fn token_expiry(&self, connection: &ConnectionName) -> TokenExpiry {
+        self.look_at_token(connection).await
     }
 
     fn start_timeout(&self) -> Duration {

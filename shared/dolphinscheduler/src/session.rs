@@ -4,9 +4,10 @@ use lakebell_domain::ids::ConnectionName;
 use lakebell_engine::EngineError;
 use lakebell_engine::ports::scheduler::{ConnectionSpec, Refusal};
 
+use crate::circuit::{self, Purpose};
 use crate::classify;
 use crate::client::Target;
-use crate::envelope::{Answer, shorten};
+use crate::envelope::{Answer, Transport, shorten};
 use crate::scheduler::DolphinScheduler;
 
 /// Code of a refusal when nobody declared the connection.
@@ -46,18 +47,31 @@ impl<'a> Session<'a> {
         Ok(Self { scheduler, spec, token: token.trim().to_owned() })
     }
 
-    /// Reads. A 401 is tried once more if the token has been replaced meanwhile.
+    /// Reads, if the connection's circuit lets it. A 401 is tried once more if the token has been
+    /// replaced meanwhile.
     pub(crate) async fn get(&mut self, path: &str, query: &[(&str, String)]) -> Answer {
-        let answer = self.scheduler.client.get(&self.target(), path, query).await;
+        let permit = match self.scheduler.circuits.admit(circuit::line(&self.spec), Purpose::Read) {
+            Ok(permit) => permit,
+            Err(open) => return withheld(open),
+        };
+        let mut answer = self.scheduler.client.get(&self.target(), path, query).await;
         if matches!(answer, Answer::Http { status: 401, .. }) && self.renew().await {
-            return self.scheduler.client.get(&self.target(), path, query).await;
+            answer = self.scheduler.client.get(&self.target(), path, query).await;
         }
+        permit.settle(&answer);
         answer
     }
 
-    /// Sends a form, once and with no second try whatever comes.
+    /// Sends a form, once and with no second try whatever comes; not at all while the connection's
+    /// circuit is open.
     pub(crate) async fn post(&self, path: &str, form: &[(&str, String)]) -> Answer {
-        self.scheduler.client.post(&self.target(), path, form).await
+        let permit = match self.scheduler.circuits.admit(circuit::line(&self.spec), Purpose::Write) {
+            Ok(permit) => permit,
+            Err(open) => return withheld(open),
+        };
+        let answer = self.scheduler.client.post(&self.target(), path, form).await;
+        permit.settle(&answer);
+        answer
     }
 
     /// Reads the token past any cache; whether it is another one than before.
@@ -71,9 +85,18 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The token in use.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
     fn target(&self) -> Target<'_> {
         Target { base_url: &self.spec.url, token: &self.token }
     }
+}
+
+fn withheld(open: Refusal) -> Answer {
+    Answer::None { transport: Transport::Withheld, detail: open.detail }
 }
 
 /// The data of a read, or why there is none.

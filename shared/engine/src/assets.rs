@@ -1,7 +1,6 @@
 //! Register, find, list and deregister assets.
 
-use lakebell_domain::Invalid;
-use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::event::Source;
 use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::AssetState;
@@ -43,22 +42,14 @@ pub struct Registration {
 /// Registers an asset and looks at it. Registering the same key at the same location again
 /// changes nothing.
 ///
-/// Errors: `Invalid` for a format that cannot be read in this version; `Conflict` where the key
-/// has another location, or the location another key.
+/// Errors: `Invalid` where a table of another format than the key's lies at the location;
+/// `Conflict` where the key has another location, or the location another key.
 pub async fn register(
     ports: &Ports,
     project: ProjectCode,
     spec: &AssetSpec,
     trace: &TraceId,
 ) -> Result<Registration, EngineError> {
-    if spec.key.format() != Format::Paimon {
-        return Err(Invalid::new(
-            "key",
-            format!("{} tables cannot be read in this version", spec.key.format()),
-            "register a paimon table",
-        )
-        .into());
-    }
     for _ in 0..MAX_LOST_RACES {
         let (id, is_new) = match find_registered(ports, spec).await? {
             Some(known) if known.value.deregistered_at.is_none() => {
@@ -114,6 +105,7 @@ fn conflict(field: &'static str, message: String) -> EngineError {
 }
 
 async fn create(ports: &Ports, project: ProjectCode, spec: &AssetSpec) -> Result<Option<AssetId>, EngineError> {
+    observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
     let id = store::new_asset_id(&*ports.random);
     let head = new_head(ports, project, spec, AssetState::default());
     let resolved = Resolved { id };
@@ -152,6 +144,7 @@ async fn revive(
     if known.value.key != spec.key {
         return Err(conflict("location", format!("{} was registered under another key before", spec.location)));
     }
+    observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
     let id = find_id(ports, &spec.key).await?;
     let epoch = known.value.state.epoch.next();
     let head = new_head(ports, project, spec, AssetState { epoch, ..AssetState::default() });

@@ -392,6 +392,6 @@ fn wait(code: &str, detail: String, due_at: Timestamp, refused: bool) -> Arrow {
 /// Refusals that say something about the scheduler and nothing about this trigger: they use up no
 /// try, so that an outage of hours fails nothing.
 fn is_outage(refusal: &Refusal) -> bool {
-    matches!(refusal.code.as_str(), "TRANSPORT_ERROR" | "HTTP_429" | "10025")
+    matches!(refusal.code.as_str(), "TRANSPORT_ERROR" | Refusal::CIRCUIT_OPEN | "HTTP_5xx" | "HTTP_429" | "10025")
         || refusal.detail.contains("no master server available")
 }

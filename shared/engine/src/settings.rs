@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::assets::{self, AssetSpec, MAX_DISCOVERED};
 use crate::layout;
+use crate::observe;
 use crate::ports::Ports;
 use crate::ports::items::{Key, Write, Written};
 use crate::ports::scheduler::ConnectionSpec;
@@ -44,26 +45,22 @@ pub struct RefusedTable {
 /// Declares a warehouse and registers the tables that are there; later ones are registered when
 /// their first commit is notified.
 pub async fn put_warehouse(ports: &Ports, warehouse: &Warehouse, trace: &TraceId) -> Result<Discovery, EngineError> {
-    if warehouse.format != Format::Paimon {
-        let hint = "declare a paimon warehouse";
-        return Err(lakebell_domain::Invalid::new(
-            "format",
-            format!("{} tables cannot be read in this version", warehouse.format),
-            hint,
-        )
-        .into());
-    }
     put(ports, layout::setting(WAREHOUSES, &warehouse.location.to_string()), warehouse).await?;
     let mut discovery = Discovery { registered: Vec::new(), known: 0, refused: Vec::new() };
     let bucket = warehouse.location.bucket();
     let root = format!("{}/", warehouse.location.prefix());
     for folder in ports.storage.folders(bucket, &root, MAX_DATABASES).await? {
-        if folder.strip_suffix(".db").is_none() {
+        if database_of(warehouse.format, &folder).is_none() {
             continue;
         }
         for table in ports.storage.folders(bucket, &format!("{root}{folder}/"), MAX_DISCOVERED).await? {
             let location = Location::new(bucket, &format!("{root}{folder}/{table}"))?;
             let Some(spec) = spec_of(warehouse, &location) else { continue };
+            // A folder `<database>.db` is a database's; others may be anything.
+            let may_be_anything = folder.strip_suffix(".db").is_none();
+            if may_be_anything && !observe::is_table_of(&*ports.storage, &location, warehouse.format).await? {
+                continue;
+            }
             match assets::register(ports, warehouse.project, &spec, trace).await {
                 Ok(registration) if registration.is_new => discovery.registered.push(spec.key),
                 Ok(_) => discovery.known += 1,
@@ -75,19 +72,25 @@ pub async fn put_warehouse(ports: &Ports, warehouse: &Warehouse, trace: &TraceId
     Ok(discovery)
 }
 
-/// The asset that a table below a warehouse is: `<warehouse>/<database>.db/<table>`.
+/// The asset that a table below a warehouse is: `<warehouse>/<database>.db/<table>`, and for formats
+/// other than Paimon `<warehouse>/<database>/<table>` as well.
 pub fn spec_of(warehouse: &Warehouse, location: &Location) -> Option<AssetSpec> {
     if warehouse.location.bucket() != location.bucket() {
         return None;
     }
     let rest = location.prefix().strip_prefix(warehouse.location.prefix())?.strip_prefix('/')?;
     let (database, table) = rest.split_once('/')?;
-    let database = database.strip_suffix(".db")?;
+    let database = database_of(warehouse.format, database)?;
     if table.contains('/') {
         return None;
     }
     let key = AssetKey::new(warehouse.format, warehouse.catalog.as_deref(), database, table, None).ok()?;
     Some(AssetSpec { key, location: location.clone() })
+}
+
+/// The database of a folder. Only Paimon's catalogs always put `.db` behind the name.
+fn database_of(format: Format, folder: &str) -> Option<&str> {
+    folder.strip_suffix(".db").or_else(|| (format != Format::Paimon).then_some(folder))
 }
 
 /// Every warehouse.

@@ -8,6 +8,9 @@ use lakebell_domain::asset::{Format, Location};
 use lakebell_domain::event::{EventKind, Outcome, Source};
 use lakebell_domain::ids::{AssetId, TraceId};
 use lakebell_domain::version::Ordinal;
+use lakebell_formats::delta::{self, DeltaObjectKind};
+use lakebell_formats::hudi;
+use lakebell_formats::iceberg::{self, IcebergObjectKind};
 use lakebell_formats::paimon::{self, PaimonObjectKind};
 
 use crate::assets::{self, AssetSpec};
@@ -43,6 +46,8 @@ pub enum Watched {
     UnknownTable {
         /// Where the table lives.
         location: String,
+        /// The format of the commit; absent where only an asset was named.
+        format: Option<Format>,
         /// Whether it was seen for the first time.
         is_new: bool,
     },
@@ -61,11 +66,18 @@ pub struct Watcher {
     locations: Mutex<HashMap<String, (Option<AssetId>, Timestamp)>>,
 }
 
-/// A commit object by its key alone.
-struct CommitObject {
-    location: Location,
-    branch: Option<String>,
-    look: Look,
+/// What may be a commit of a table, told from an object's key alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitKey {
+    /// The format of the table.
+    pub format: Format,
+    /// The table's root in the bucket, without a slash at the end.
+    pub root: String,
+    /// The branch, where the key names one.
+    pub branch: Option<String>,
+    /// Rises with the commits of one table, as far as keys tell: a batch of hints in this order
+    /// meets the fewest gaps. Not the ordinal.
+    pub order: u64,
 }
 
 impl Watcher {
@@ -81,23 +93,26 @@ impl Watcher {
 
     /// Looks at the asset that a created object belongs to.
     pub async fn created(&self, object: &Created, trace: &TraceId) -> Result<Watched, EngineError> {
-        let Some(commit) = classify(object) else { return Ok(Watched::NotACommit) };
-        let (asset, is_fresh) = self.asset_at(&commit, trace).await?;
+        let Some(commit) = CommitKey::of(&object.key) else { return Ok(Watched::NotACommit) };
+        let Ok(location) = Location::new(&object.bucket, &commit.root) else { return Ok(Watched::NotACommit) };
+        let format = commit.format;
+        let (asset, is_fresh) = self.asset_at(&location, &commit, trace).await?;
         let Some(asset) = asset else {
             if !is_fresh {
-                return Ok(Watched::UnknownTable { location: commit.location.to_string(), is_new: false });
+                let location = location.to_string();
+                return Ok(Watched::UnknownTable { location, format: Some(format), is_new: false });
             }
             let seen = Unregistered {
-                location: commit.location.to_string(),
-                format: Format::Paimon,
+                location: location.to_string(),
+                format,
                 first_seen: self.ports.clock.now(),
                 object: format!("s3://{}/{}", object.bucket, object.key),
                 reason: "no asset and no warehouse is registered at this location".to_owned(),
             };
             let is_new = assets::remember_unregistered(&self.ports, &seen).await?;
-            return Ok(Watched::UnknownTable { location: seen.location, is_new });
+            return Ok(Watched::UnknownTable { location: seen.location, format: Some(format), is_new });
         };
-        let hint = Hint { asset, look: commit.look, source: Source::Notify, trace: trace.clone() };
+        let hint = Hint { asset, look: commit.look(object), source: Source::Notify, trace: trace.clone() };
         self.look(&hint).await
     }
 
@@ -105,7 +120,8 @@ impl Watcher {
     pub async fn look(&self, hint: &Hint) -> Result<Watched, EngineError> {
         let observed = match observe::observe(&self.ports, hint).await {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Ok(Watched::UnknownTable { location: hint.asset.to_string(), is_new: false });
+                let location = hint.asset.to_string();
+                return Ok(Watched::UnknownTable { location, format: None, is_new: false });
             }
             other => other?,
         };
@@ -114,15 +130,20 @@ impl Watcher {
     }
 
     /// Whose it is, and whether that was looked up just now.
-    async fn asset_at(&self, commit: &CommitObject, trace: &TraceId) -> Result<(Option<AssetId>, bool), EngineError> {
-        let name = format!("{}@{}", commit.location, commit.branch.as_deref().unwrap_or_default());
+    async fn asset_at(
+        &self,
+        location: &Location,
+        commit: &CommitKey,
+        trace: &TraceId,
+    ) -> Result<(Option<AssetId>, bool), EngineError> {
+        let name = format!("{location}@{}", commit.branch.as_deref().unwrap_or_default());
         let now = self.ports.clock.now();
         if let Some(known) = self.remembered(&name, now) {
             return Ok((known, false));
         }
-        let mut found = assets::at_location(&self.ports, &commit.location, commit.branch.as_deref()).await?;
+        let mut found = assets::at_location(&self.ports, location, commit.branch.as_deref()).await?;
         if found.is_none() && commit.branch.is_none() {
-            found = self.discover(&commit.location, trace).await?;
+            found = self.discover(location, commit.format, trace).await?;
         }
         let mut locations = self.locations.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if locations.len() >= MAX_CACHED {
@@ -139,8 +160,14 @@ impl Watcher {
     }
 
     /// A table below a registered warehouse registers itself with its first commit.
-    async fn discover(&self, location: &Location, trace: &TraceId) -> Result<Option<AssetId>, EngineError> {
-        let warehouses = settings::warehouses(&self.ports).await?;
+    async fn discover(
+        &self,
+        location: &Location,
+        format: Format,
+        trace: &TraceId,
+    ) -> Result<Option<AssetId>, EngineError> {
+        let mut warehouses = settings::warehouses(&self.ports).await?;
+        warehouses.retain(|warehouse| warehouse.format == format);
         let spec = |warehouse: &Warehouse| settings::spec_of(warehouse, location).map(|spec| (warehouse.project, spec));
         let Some((project, spec)) = warehouses.iter().find_map(spec) else { return Ok(None) };
         let AssetSpec { key, .. } = &spec;
@@ -149,16 +176,56 @@ impl Watcher {
     }
 }
 
-/// What a created object is, from its key alone: the cheap way out for all that is no commit.
-fn classify(object: &Created) -> Option<CommitObject> {
-    let found = paimon::classify(&object.key)?;
-    let look = match found.kind {
-        PaimonObjectKind::Snapshot(id) => Look::At { ordinal: Ordinal(id), etag: object.etag.clone() },
-        PaimonObjectKind::Tag(name) => Look::Tag(name),
-        _ => return None,
-    };
-    let location = Location::new(&object.bucket, &found.root).ok()?;
-    Some(CommitObject { location, branch: found.branch, look })
+impl CommitKey {
+    /// What a key, decoded, stands for: the cheap way out for all that is no commit.
+    pub fn of(key: &str) -> Option<Self> {
+        Self::of_paimon(key).or_else(|| Self::of_delta(key)).or_else(|| Self::of_hudi(key)).or_else(|| {
+            // Last, because its names fit into any folder.
+            Self::of_iceberg(key)
+        })
+    }
+
+    fn of_paimon(key: &str) -> Option<Self> {
+        let found = paimon::classify(key)?;
+        let order = match found.kind {
+            PaimonObjectKind::Snapshot(id) => id,
+            // A tag names a commit, so it comes after them.
+            PaimonObjectKind::Tag(_) => u64::MAX,
+            _ => return None,
+        };
+        Some(Self { format: Format::Paimon, root: found.root, branch: found.branch, order })
+    }
+
+    fn of_delta(key: &str) -> Option<Self> {
+        let found = delta::classify(key)?;
+        let DeltaObjectKind::Commit(version) = found.kind else { return None };
+        Some(Self { format: Format::Delta, root: found.root, branch: None, order: version })
+    }
+
+    fn of_hudi(key: &str) -> Option<Self> {
+        let found = hudi::classify(key)?;
+        let order = found.completed()?.position().as_number();
+        Some(Self { format: Format::Hudi, root: found.root, branch: None, order })
+    }
+
+    fn of_iceberg(key: &str) -> Option<Self> {
+        let found = iceberg::classify(key)?;
+        let IcebergObjectKind::Metadata(name) = found.kind else { return None };
+        let order = name.rising().unwrap_or(u64::MAX);
+        Some(Self { format: Format::Iceberg, root: found.root()?.to_owned(), branch: None, order })
+    }
+
+    fn look(&self, object: &Created) -> Look {
+        if self.format == Format::Paimon {
+            return match paimon::classify(&object.key).map(|found| found.kind) {
+                Some(PaimonObjectKind::Tag(name)) => Look::Tag(name),
+                _ => Look::At { ordinal: Ordinal(self.order), etag: object.etag.clone() },
+            };
+        }
+        let relative =
+            object.key.strip_prefix(&self.root).map_or(object.key.as_str(), |rest| rest.trim_start_matches('/'));
+        Look::File { key: relative.to_owned(), etag: object.etag.clone() }
+    }
 }
 
 impl Watched {

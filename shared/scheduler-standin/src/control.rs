@@ -6,7 +6,7 @@
 //! | `POST /_standin/definitions` | declares a workflow: `{project, name, code?, command?: [..], workingDir?, online?: true, executionType?, tasks?: [..]}`; answers the definition. The same code or (project, name) replaces it |
 //! | `POST /_standin/faults` | adds a [`Fault`]: `{kind, count?: 1, always?, skip?, on?: "start", code?, msg?}` |
 //! | `DELETE /_standin/faults` | clears all faults |
-//! | `POST /_standin/settings` | changes any of `{consume, finish, masters, executor}`; `consume` and `finish` are milliseconds or `"manual"` |
+//! | `POST /_standin/settings` | changes any of `{consume, finish, masters, executor, tokenExpires}`; `consume` and `finish` are milliseconds or `"manual"` |
 //! | `POST /_standin/advance` | `{what: "commands"}` consumes what waits; `{what: "runs", state?: "SUCCESS"}` ends what runs without a command line; `{what: "instance", id, state}` puts one instance into a state |
 //! | `POST /_standin/instances` | adds an instance row: `{definition, state?, startTime?, params?, paramsKnown?: true}`, for lists with history |
 //!
@@ -56,6 +56,7 @@ struct SettingsPatch {
     finish: Option<Delay>,
     masters: Option<u32>,
     executor: Option<String>,
+    token_expires: Option<Timestamp>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -144,6 +145,7 @@ async fn set(State(app): State<App>, Json(patch): Json<SettingsPatch>) -> Respon
         settings.consume = patch.consume.unwrap_or(settings.consume);
         settings.finish = patch.finish.unwrap_or(settings.finish);
         settings.masters = patch.masters.unwrap_or(settings.masters);
+        settings.token_expires = patch.token_expires.or(settings.token_expires);
         if let Some(executor) = patch.executor {
             settings.executor = executor;
         }

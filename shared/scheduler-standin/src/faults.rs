@@ -66,6 +66,8 @@ pub enum Operation {
     Commands,
     /// The list of masters.
     Masters,
+    /// Lists of access tokens.
+    Tokens,
     /// Every call of the API.
     Any,
 }

@@ -49,11 +49,20 @@ pub struct Settings {
     pub masters: u32,
     /// The user that the token belongs to, as `executorName` shows it.
     pub executor: String,
+    /// When the token stops working; none: not in this test's life.
+    #[serde(default)]
+    pub token_expires: Option<Timestamp>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { consume: Delay::AT_ONCE, finish: Delay::AT_ONCE, masters: 1, executor: "lakebell".to_owned() }
+        Self {
+            consume: Delay::AT_ONCE,
+            finish: Delay::AT_ONCE,
+            masters: 1,
+            executor: "lakebell".to_owned(),
+            token_expires: None,
+        }
     }
 }
 

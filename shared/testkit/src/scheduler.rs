@@ -11,7 +11,7 @@ use jiff::civil::Date;
 use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TriggerKey, WorkflowCode};
 use lakebell_engine::ports::scheduler::{
     Active, CarriedKey, CheckOutcome, ExecutionType, InstanceList, InstanceReport, InstanceState, Latest,
-    ListedInstance, Preflight, Refusal, Scheduler, StartOutcome, StartRequest, WorkflowRef,
+    ListedInstance, Preflight, Refusal, Scheduler, StartOutcome, StartRequest, TokenExpiry, WorkflowRef,
 };
 
 use crate::lock;
@@ -63,6 +63,7 @@ struct State {
     reading: Option<Refusal>,
     begins_as: Option<InstanceState>,
     gone: Vec<InstanceId>,
+    expiry: Option<TokenExpiry>,
     calls: usize,
 }
 
@@ -99,6 +100,11 @@ impl MemoryScheduler {
     /// What a look at the latest instance of this workflow answers from now on.
     pub fn set_latest(&self, workflow: &WorkflowRef, latest: Latest) {
         lock(&self.0).latest.insert(format!("{workflow:?}"), latest);
+    }
+
+    /// What a look at the token's end answers from now on; `None` for an end that is not told.
+    pub fn set_token_expiry(&self, expiry: Option<TokenExpiry>) {
+        lock(&self.0).expiry = expiry;
     }
 
     /// Whether reads of instances are refused from now on, and how.
@@ -290,7 +296,56 @@ impl Scheduler for MemoryScheduler {
         Ok(InstanceList { instances, cut: None })
     }
 
+    async fn token_expiry(&self, _: &ConnectionName) -> TokenExpiry {
+        let unknown = || TokenExpiry::Unknown { detail: "the stand-in has no tokens".to_owned() };
+        lock(&self.0).expiry.clone().unwrap_or_else(unknown)
+    }
+
     fn start_timeout(&self) -> Duration {
         Duration::from_secs(10)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROJECT: ProjectCode = ProjectCode(1);
+    const WORKFLOW: WorkflowCode = WorkflowCode(7);
+
+    #[tokio::test]
+    async fn gates_and_reads_tell_of_the_instances_that_were_started() {
+        let scheduler = MemoryScheduler::new();
+        let name = ConnectionName::new("main").unwrap();
+        let workflow = WorkflowRef::Code(WORKFLOW);
+        assert_eq!(scheduler.latest(&name, PROJECT, &workflow).await, Latest::None);
+        scheduler.begin_as(InstanceState::Running);
+        let request = StartRequest {
+            project: PROJECT,
+            workflow: WORKFLOW,
+            start_at: None,
+            trigger: TriggerKey::new("ab01").unwrap(),
+            parameters: BTreeMap::new(),
+            business_date: None,
+        };
+        let StartOutcome::Started { instance: Some(id) } = scheduler.start(&name, &request).await else {
+            panic!("nothing was in the way")
+        };
+        let counted = Active::Counted { instances: 1, pending: Some(0) };
+        assert_eq!(scheduler.active(&name, PROJECT, WORKFLOW).await, counted);
+        assert_eq!(scheduler.latest(&name, PROJECT, &workflow).await, Latest::Running { instance: Some(id) });
+        scheduler.set_state(id, InstanceState::Failure);
+        assert_eq!(scheduler.latest(&name, PROJECT, &workflow).await, Latest::Failed { instance: id });
+        scheduler.set_state(id, InstanceState::Running);
+        assert_eq!(scheduler.instance(&name, PROJECT, id).await.unwrap().unwrap().runs, 2);
+        let list = scheduler.instances_since(&name, PROJECT, WORKFLOW, Timestamp::UNIX_EPOCH).await.unwrap();
+        assert_eq!(list.instances[0].key, CarriedKey::Trigger(request.trigger));
+        let away = refusal("TRANSPORT_ERROR", "away");
+        scheduler.refuse_reads(Some(away.clone()));
+        assert_eq!(scheduler.active(&name, PROJECT, WORKFLOW).await, Active::Unavailable(away.clone()));
+        assert_eq!(scheduler.instance(&name, PROJECT, id).await, Err(away));
+        scheduler.refuse_reads(None);
+        scheduler.delete(id);
+        assert_eq!(scheduler.instance(&name, PROJECT, id).await, Ok(None));
     }
 }

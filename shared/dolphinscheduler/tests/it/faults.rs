@@ -109,6 +109,7 @@ async fn a_refused_token_is_refused_for_reads_too() {
     let bench = Bench::new(Profile::V3_3).await;
     *bench.connections.tokens.lock().unwrap() = ("no".to_owned(), "no".to_owned());
     assert_eq!(kind(&bench.start("cc07").await), ("connection refused", "HTTP_401"));
+    bench.clock.advance(5);
     let read = bench.client.instance(&name(), PROJECT, lakebell_domain::ids::InstanceId(1)).await;
     assert_eq!(read.unwrap_err().code, "HTTP_401");
 }

@@ -60,6 +60,21 @@ async fn a_start_that_waits_for_a_master_is_counted_where_the_release_can_tell()
 }
 
 #[tokio::test]
+async fn an_ended_instance_whose_rerun_waits_is_active() {
+    for profile in [Profile::V3_3, Profile::V3_4] {
+        let bench = held(profile).await;
+        bench.start("ab06").await;
+        // The command of a rerun names an instance that is still shown as ended.
+        bench.standin.change(|world| {
+            let id = world.commands[0].instances[0];
+            world.instances.get_mut(&id).unwrap().state = "SUCCESS".to_owned();
+        });
+        assert_eq!(bench.active().await, counted(1, Some(0)), "{profile}");
+        assert!(matches!(bench.latest().await, Latest::Running { instance: Some(_) }), "{profile}");
+    }
+}
+
+#[tokio::test]
 async fn a_start_that_moves_while_it_is_counted_is_not_missed() {
     for profile in [Profile::V3_2, Profile::V3_3, Profile::V3_4] {
         for on in [Operation::Commands, Operation::List] {
@@ -181,6 +196,7 @@ async fn a_gate_that_cannot_be_asked_is_unavailable() {
                 bench.standin.fault(Fault::of(kind).on(on));
                 let Active::Unavailable(refusal) = bench.active().await else { panic!("{profile} {kind:?} {on:?}") };
                 assert_eq!(refusal.code, code, "{profile} {kind:?} {on:?}");
+                bench.clock.advance(5);
                 assert_eq!(bench.active().await, counted(0, Some(0)), "{profile} {kind:?} {on:?}");
                 // 3.1 looks at no commands for the latest instance.
                 if profile != Profile::V3_1 || on == Operation::List {
@@ -189,6 +205,7 @@ async fn a_gate_that_cannot_be_asked_is_unavailable() {
                         panic!("{profile} {kind:?} {on:?}")
                     };
                     assert_eq!(refusal.code, code, "{profile} {kind:?} {on:?}");
+                    bench.clock.advance(5);
                 }
                 assert_eq!(bench.latest().await, Latest::Succeeded { instance: InstanceId(5) }, "{profile} {kind:?}");
             }

@@ -69,6 +69,7 @@ async fn an_instance_that_cannot_be_read_is_not_gone() {
             bench.standin.fault(Fault::of(kind).on(Operation::Get));
             let refused = bench.client.instance(&name(), PROJECT, InstanceId(5)).await.unwrap_err();
             assert_eq!(refused.code, code, "{profile} {kind:?}");
+            bench.clock.advance(5);
             assert!(bench.client.instance(&name(), PROJECT, InstanceId(5)).await.unwrap().is_some());
         }
         // Another project's is refused, not gone.
@@ -167,6 +168,7 @@ async fn a_list_that_a_fault_cuts_is_no_list() {
                 bench.start("ac08").await;
                 bench.standin.fault(Fault::of(kind).on(on));
                 assert!(bench.listed().await.is_err(), "{profile} {kind:?} {on:?}");
+                bench.clock.advance(5);
                 assert_eq!(bench.listed().await.unwrap().instances.len(), 1, "{profile} {kind:?} {on:?}");
             }
         }

@@ -4,6 +4,8 @@
 
 mod cases;
 mod checks;
+mod circuits;
+mod expiry;
 mod faults;
 mod gates;
 mod instances;

@@ -114,6 +114,7 @@ async fn a_scheduler_that_cannot_be_asked_is_unavailable_and_asked_again() {
         bench.standin.fault(Fault::of(kind).on(Operation::Definitions));
         let Preflight::Unavailable(refusal) = bench.preflight().await else { panic!("{kind:?}") };
         assert_eq!(refusal.code, code);
+        bench.clock.advance(5);
         assert!(matches!(bench.preflight().await, Preflight::Startable { .. }), "{kind:?}");
     }
 }

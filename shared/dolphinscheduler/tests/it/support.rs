@@ -14,6 +14,7 @@ use lakebell_engine::ports::scheduler::{
     Active, CheckOutcome, ConnectionSpec, Connections, InstanceList, Latest, Preflight, Refusal, Scheduler,
     StartOutcome, StartRequest, VersionLine, WorkflowRef,
 };
+use lakebell_engine::ports::time::Clock;
 use lakebell_scheduler_standin::{Config, Delay, Instance, Profile, Running, Standin};
 
 pub(crate) const PROJECT: ProjectCode = ProjectCode(7_000_000_000_001);
@@ -43,12 +44,30 @@ impl Connections for OneConnection {
     }
 }
 
+/// A clock that only moves when told to.
+pub(crate) struct HandClock(Mutex<Timestamp>);
+
+impl HandClock {
+    pub(crate) fn advance(&self, seconds: i64) {
+        let mut now = self.0.lock().unwrap();
+        *now += SignedDuration::from_secs(seconds);
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap()
+    }
+}
+
 pub(crate) struct Bench {
     pub(crate) standin: Running,
     pub(crate) connections: Arc<OneConnection>,
     pub(crate) client: DolphinScheduler,
     pub(crate) workflow: WorkflowCode,
     pub(crate) since: Timestamp,
+    /// The time of the client's circuit breakers.
+    pub(crate) clock: Arc<HandClock>,
 }
 
 pub(crate) fn name() -> ConnectionName {
@@ -86,7 +105,10 @@ impl Bench {
         let standin = Standin::start(Config::new(profile, TOKEN)).await.unwrap();
         let workflow = WorkflowCode(standin.define(PROJECT.0, "dwd_trade"));
         let (connections, client) = client(&standin.base_url(), version);
-        Self { standin, connections, client, workflow, since: Timestamp::now() }
+        let since = Timestamp::now();
+        let clock = Arc::new(HandClock(Mutex::new(since)));
+        let client = client.with_clock(Arc::clone(&clock) as Arc<dyn Clock>);
+        Self { standin, connections, client, workflow, since, clock }
     }
 
     pub(crate) fn request(&self, trigger: &str) -> StartRequest {

@@ -5,6 +5,7 @@ use lakebell_domain::commit::Commit;
 use lakebell_domain::event::{CommitFacts, Event, EventKind, Outcome, commit_token};
 use lakebell_domain::state::{Evidence, Gap, RewriteHold, Trouble};
 use lakebell_domain::version::{Ordinal, Position};
+use serde_json::Value;
 
 use super::{EVENT_RETENTION, Hint};
 use crate::EngineError;
@@ -42,6 +43,11 @@ pub(super) struct Reading {
 impl Reading {
     pub(super) fn of(evidence: Evidence) -> Self {
         Self { findings: vec![Finding::new(evidence)], more: false, verified: false }
+    }
+
+    /// Whether it holds a contradiction of the recorded history.
+    pub(super) fn sights_rewrite(&self) -> bool {
+        self.findings.iter().any(|finding| matches!(finding.evidence, Evidence::RewriteSighted(_)))
     }
 
     /// The same first read as the beginning of an accepted epoch.
@@ -137,12 +143,12 @@ struct Record {
 
 fn records(finding: &Finding, outcome: &Outcome, was_held: bool, changed: bool) -> Vec<Record> {
     let record = |kind, token, detail| Record { kind, token, outcome: outcome.clone(), commit: None, detail };
-    let of_commit = |commit: &Commit, detail: Option<&str>| Record {
+    let of_commit = |commit: &Commit, circumstance: Option<&str>| Record {
         kind: EventKind::SnapshotCommitted,
         token: commit_token(commit),
         outcome: outcome.clone(),
         commit: Some(commit.clone()),
-        detail: detail.map(str::to_owned),
+        detail: detail(commit, circumstance),
     };
     match &finding.evidence {
         Evidence::Commit(commit) => {
@@ -170,6 +176,28 @@ fn records(finding: &Finding, outcome: &Outcome, was_held: bool, changed: bool) 
         Evidence::Trouble(trouble) if changed => vec![troubled(trouble, outcome)],
         _ => Vec::new(),
     }
+}
+
+/// What a person should know about a commit: how it was found, and what its reader remarked.
+fn detail(commit: &Commit, circumstance: Option<&str>) -> Option<String> {
+    let says = |name: &str, value: Value| commit.extra.get(name) == Some(&value);
+    let names = commit.extra.get("not_understood").and_then(Value::as_array);
+    let names = names.map(|names| names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "));
+    let remarks = [
+        circumstance.map(str::to_owned),
+        says("order", "observation".into()).then(|| {
+            "the format does not say in which order commits completed: this is the order of first observation"
+                .to_owned()
+        }),
+        says("catalog_managed", true.into()).then(|| {
+            "the table is catalog-managed: commits may become visible late, when the catalog publishes them".to_owned()
+        }),
+        names
+            .map(|names| format!("the table demands what is not understood: {names}; commits may mean something else")),
+        says("movement", "gap".into()).then(|| "snapshots before it expired unread".to_owned()),
+    ];
+    let remarks: Vec<String> = remarks.into_iter().flatten().collect();
+    (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 
 fn expired(gap: &Gap) -> Record {

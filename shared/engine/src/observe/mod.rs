@@ -6,13 +6,20 @@
 //! the storage read too: an observer that read snapshot 12 before a rollback must not apply it
 //! after.
 
+mod delta;
 mod findings;
 mod paimon;
+mod recognise;
+mod table;
+
+pub(crate) use recognise::agree;
+pub use recognise::is_table_of;
 
 use jiff::SignedDuration;
 use lakebell_domain::asset::Format;
 use lakebell_domain::event::{EventKind, Outcome, Source};
 use lakebell_domain::ids::{AssetId, TraceId};
+use lakebell_domain::state::AssetState;
 use lakebell_domain::version::Ordinal;
 
 use crate::layout;
@@ -32,11 +39,21 @@ const MAX_GOES: usize = 20;
 /// Where to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
-    /// At the commit with this ordinal, and at what lies between it and the known one.
+    /// At the commit with this ordinal, and at what lies between it and the known one. Where the
+    /// numbers that people and writers use are not the ordinals (all formats but Paimon), it is a
+    /// look at everything.
     At {
         /// The ordinal.
         ordinal: Ordinal,
         /// The entity tag that the notification named, without quotes.
+        etag: Option<String>,
+    },
+    /// At a file, as a notification named it: a commit, or something else that the reader of the
+    /// table's format tells from its key.
+    File {
+        /// Its key relative to the table's root.
+        key: String,
+        /// Its entity tag, without quotes, where the notification had one.
         etag: Option<String>,
     },
     /// At the tag with this name.
@@ -91,7 +108,8 @@ pub async fn observe(ports: &Ports, hint: &Hint) -> Result<Observed, EngineError
             outcomes.push((EventKind::SnapshotCommitted, Outcome::Ignored("the asset is deregistered".to_owned())));
             return Ok(observed(hint.asset, known, outcomes));
         }
-        let reading = read(ports, &known, &hint.look).await?;
+        let head = &known.head.value;
+        let reading = read(ports, head, &head.state, &known.ring.value, &hint.look).await?;
         let applied = findings::apply(hint, &known.head, &known.ring, &reading, ports.clock.now())?;
         if let Some(actions) = applied.actions {
             if record(ports, actions).await? {
@@ -158,20 +176,27 @@ async fn load(ports: &Ports, asset: AssetId) -> Result<Known, EngineError> {
     Ok(Known { head: store::decode(head)?, ring: store::decode(ring)?, pointers })
 }
 
-async fn read(ports: &Ports, known: &Known, look: &Look) -> Result<findings::Reading, EngineError> {
-    let head = &known.head.value;
-    match head.key.format() {
-        Format::Paimon => {
-            let reader = paimon::Reader {
-                storage: &*ports.storage,
-                location: &head.location,
-                branch: head.key.branch(),
-                now: ports.clock.now(),
-            };
-            reader.read(&head.state, &known.ring.value, look).await
+async fn read(
+    ports: &Ports,
+    head: &AssetHead,
+    state: &AssetState,
+    ring: &Ring,
+    look: &Look,
+) -> Result<findings::Reading, EngineError> {
+    let table = || table::Table {
+        storage: &*ports.storage,
+        location: &head.location,
+        branch: head.key.branch(),
+        now: ports.clock.now(),
+    };
+    let reading = match head.key.format() {
+        Format::Paimon => paimon::Reader { table: table() }.read(state, ring, look).await,
+        Format::Delta => delta::Reader { table: table() }.read(state, ring, look).await,
+        other => {
+            return Err(EngineError::new(ErrorKind::Invalid, format!("{other} tables cannot be read in this version")));
         }
-        other => Err(EngineError::new(ErrorKind::Invalid, format!("{other} tables cannot be read in this version"))),
-    }
+    };
+    table().settle(reading)
 }
 
 /// Accepts a rewrite that is held: a new epoch begins with what storage shows now.
@@ -192,24 +217,8 @@ pub async fn accept_rewrite(ports: &Ports, asset: AssetId, trace: &TraceId) -> R
                 "the rewrite was seen once; a second read, 60 s later, has to agree before it can be accepted",
             ));
         }
-        let fresh = lakebell_domain::state::AssetState::default();
-        let reading = match head.key.format() {
-            Format::Paimon => {
-                let reader = paimon::Reader {
-                    storage: &*ports.storage,
-                    location: &head.location,
-                    branch: head.key.branch(),
-                    now: ports.clock.now(),
-                };
-                reader.read(&fresh, &Ring::default(), &Look::Whole).await?
-            }
-            other => {
-                return Err(EngineError::new(
-                    ErrorKind::Invalid,
-                    format!("{other} tables cannot be read in this version"),
-                ));
-            }
-        };
+        let fresh = AssetState::default();
+        let reading = read(ports, head, &fresh, &Ring::default(), &Look::Whole).await?;
         let hint = Hint { asset, look: Look::Whole, source: Source::Push, trace: trace.clone() };
         let reading = reading.accepted();
         let applied = findings::apply(&hint, &known.head, &known.ring, &reading, ports.clock.now())?;

@@ -6,51 +6,24 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
-use lakebell_domain::asset::Location;
-use lakebell_domain::state::{
-    AssetState, Evidence, Gap, Hole, RewriteHold, SchemaDetail, TagEntry, Trouble, TroubleCode,
-};
+use lakebell_domain::state::{AssetState, Evidence, RewriteHold, SchemaDetail, TagEntry};
 use lakebell_domain::version::{Ordinal, Position, Version};
 use lakebell_formats::paimon::{self, ChangelogProducer, PaimonObjectKind, Schema, Snapshot, Tag};
 
 use super::findings::{Finding, Reading};
+use super::table::{FIRST_READ_DEPTH, Stop, Table, damaged, verified};
 use super::{Look, MAX_COMMITS_PER_WRITE};
-use crate::ports::storage::{Listing, Object, TableStorage};
+use crate::ports::storage::{Listing, Object};
 use crate::records::Ring;
-use crate::{EngineError, ErrorKind};
 
 /// Most snapshot files that one listing looks at.
 const MAX_LISTED: usize = 20_000;
 /// Most snapshot files that a scan lists, 1,000 to a request.
 const MAX_SCANNED: usize = 2_000;
-/// How long a missing commit below one that is there is waited for before it is a recorded gap.
-const HOLE_GRACE: SignedDuration = SignedDuration::from_mins(10);
-/// How far a first read goes back to find a commit that changed data.
-const FIRST_READ_DEPTH: u64 = 8;
 
 /// Reads one table or branch.
 pub(super) struct Reader<'a> {
-    pub(super) storage: &'a dyn TableStorage,
-    pub(super) location: &'a Location,
-    pub(super) branch: Option<&'a str>,
-    pub(super) now: Timestamp,
-}
-
-/// A read that ended early: trouble to record, or an error to try again.
-enum Stop {
-    Trouble(TroubleCode, String),
-    Error(EngineError),
-}
-
-impl From<EngineError> for Stop {
-    fn from(error: EngineError) -> Self {
-        match error.kind() {
-            ErrorKind::Denied => Self::Trouble(TroubleCode::Unreadable, error.message().to_owned()),
-            ErrorKind::Damaged => Self::Trouble(TroubleCode::Damaged, error.message().to_owned()),
-            _ => Self::Error(error),
-        }
-    }
+    pub(super) table: Table<'a>,
 }
 
 /// A snapshot with the entity tag of its file.
@@ -73,28 +46,23 @@ enum Missing {
 
 impl Reader<'_> {
     /// What is new, by the state and the ring, looking where the hint says.
-    pub(super) async fn read(&self, state: &AssetState, ring: &Ring, look: &Look) -> Result<Reading, EngineError> {
-        let reading = if state.baseline.is_none() {
-            self.first_read().await
-        } else if state.hold.is_some() {
-            self.look_at_hold(state).await
-        } else {
-            let known = state.position().ordinal;
-            match look {
-                Look::Tag(name) => self.tag(state, name).await,
-                Look::At { ordinal, etag } if *ordinal <= known => {
-                    self.look_back(state, ring, *ordinal, etag.as_deref()).await
-                }
-                Look::At { ordinal, .. } => self.follow(state, Some(ordinal.0)).await,
-                Look::Whole => self.whole(state, ring).await,
+    pub(super) async fn read(&self, state: &AssetState, ring: &Ring, look: &Look) -> Result<Reading, Stop> {
+        if state.baseline.is_none() {
+            return self.first_read().await;
+        }
+        if let Some(hold) = &state.hold {
+            return self.look_at_hold(hold).await;
+        }
+        let known = state.position().ordinal;
+        match look {
+            Look::Tag(name) => self.tag(state, name).await,
+            Look::At { ordinal, etag } if *ordinal <= known => {
+                self.look_back(state, ring, *ordinal, etag.as_deref()).await
             }
-        };
-        match reading {
-            Ok(reading) => Ok(reading),
-            Err(Stop::Trouble(code, detail)) => {
-                Ok(Reading::of(Evidence::Trouble(Trouble { code, detail, since: self.now })))
-            }
-            Err(Stop::Error(error)) => Err(error),
+            Look::At { ordinal, .. } => self.follow(state, Some(ordinal.0)).await,
+            // Files of another format say nothing about this table.
+            Look::File { .. } => Ok(Reading::default()),
+            Look::Whole => self.whole(state, ring).await,
         }
     }
 
@@ -160,29 +128,30 @@ impl Reader<'_> {
                     Missing::Nothing => break,
                     Missing::ExpiredBelow(earliest) => {
                         let cause = "they expired before they were read";
-                        reading.findings.push(gap(next, earliest - 1, cause, self.now));
+                        reading.findings.push(self.table.gap(next, earliest - 1, cause));
                         total = None;
                         next = earliest;
                     }
                     Missing::Hole { next: beyond } => {
-                        if let Some(hole) = self.hole(state, next) {
+                        if let Some(hole) = self.table.hole(state, next) {
                             reading.findings.push(Finding::new(Evidence::Hole(hole)));
                             break;
                         }
                         let cause = "they stayed missing although later ones are there";
-                        reading.findings.push(gap(next, beyond - 1, cause, self.now));
+                        reading.findings.push(self.table.gap(next, beyond - 1, cause));
                         total = None;
                         next = beyond;
                     }
                     Missing::Rewritten(evidence) => {
-                        reading.findings.push(Finding::new(Evidence::RewriteSighted(self.sighting(state, evidence))));
+                        reading
+                            .findings
+                            .push(Finding::new(Evidence::RewriteSighted(self.table.sighting(state, evidence))));
                         break;
                     }
                 },
                 // What was read before the damaged one counts all the same.
                 Err(Stop::Trouble(code, detail)) => {
-                    let trouble = Trouble { code, detail, since: self.now };
-                    reading.findings.push(Finding::new(Evidence::Trouble(trouble)));
+                    reading.findings.push(Finding::new(self.table.trouble(code, detail)));
                     break;
                 }
                 Err(stop) => return Err(stop),
@@ -215,12 +184,12 @@ impl Reader<'_> {
                     fingerprint: entry.fingerprint.clone(),
                     snapshot_id: ordinal.to_string(),
                 };
-                let hold = RewriteHold { withdrawn: Some(withdrawn), ..self.sighting(state, evidence) };
+                let hold = RewriteHold { withdrawn: Some(withdrawn), ..self.table.sighting(state, evidence) };
                 Ok(Reading::of(Evidence::RewriteSighted(hold)))
             }
             None if ordinal == state.position().ordinal => match self.missing(state, ordinal.0).await? {
                 Missing::Rewritten(evidence) => {
-                    Ok(Reading::of(Evidence::RewriteSighted(self.sighting(state, evidence))))
+                    Ok(Reading::of(Evidence::RewriteSighted(self.table.sighting(state, evidence))))
                 }
                 _ => Ok(Reading::default()),
             },
@@ -254,7 +223,7 @@ impl Reader<'_> {
                     0 => "the table has no snapshots any more".to_owned(),
                     newest => format!("the newest snapshot is {newest}, and {known} was recorded"),
                 };
-                Reading::of(Evidence::RewriteSighted(self.sighting(state, evidence)))
+                Reading::of(Evidence::RewriteSighted(self.table.sighting(state, evidence)))
             }
             _ => Reading::default(),
         };
@@ -275,23 +244,20 @@ impl Reader<'_> {
     }
 
     /// Whether storage still contradicts what it contradicted when the hold was set.
-    async fn look_at_hold(&self, state: &AssetState) -> Result<Reading, Stop> {
-        let Some(hold) = &state.hold else { return Ok(Reading::default()) };
-        if let Some(withdrawn) = &hold.withdrawn
-            && let Some(found) = self.snapshot(withdrawn.position.ordinal.0).await?
-            && found.snapshot.fingerprint() == withdrawn.fingerprint
-        {
-            let mut reading = Reading::of(Evidence::RewriteWithdrawn);
-            reading.more = true;
-            return Ok(reading);
-        }
-        let again = RewriteHold { first_seen: self.now, confirmed_at: None, ..hold.clone() };
-        Ok(Reading::of(Evidence::RewriteSighted(again)))
+    async fn look_at_hold(&self, hold: &RewriteHold) -> Result<Reading, Stop> {
+        let is_back = match &hold.withdrawn {
+            Some(withdrawn) => {
+                let found = self.snapshot(withdrawn.position.ordinal.0).await?;
+                found.is_some_and(|found| found.snapshot.fingerprint() == withdrawn.fingerprint)
+            }
+            None => false,
+        };
+        Ok(self.table.hold_again(hold, !is_back))
     }
 
     /// The version that a tag names now.
     async fn tag(&self, state: &AssetState, name: &str) -> Result<Reading, Stop> {
-        let key = paimon::tag_key(self.branch, name);
+        let key = paimon::tag_key(self.table.branch, name);
         let Some(object) = self.object(&key).await? else {
             return Ok(Reading::of(Evidence::TagDeleted(name.to_owned())));
         };
@@ -317,7 +283,7 @@ impl Reader<'_> {
                 table.snapshot_id,
                 describe(&found.snapshot)
             );
-            self.sighting(state, evidence)
+            self.table.sighting(state, evidence)
         }))
     }
 
@@ -350,23 +316,6 @@ impl Reader<'_> {
         })
     }
 
-    /// The hole to record, or `None` once its grace is over.
-    fn hole(&self, state: &AssetState, ordinal: u64) -> Option<Hole> {
-        let first_seen = state.hole.as_ref().filter(|hole| hole.ordinal.0 == ordinal).map(|hole| hole.first_seen);
-        let over = first_seen.is_some_and(|since| self.now.duration_since(since) >= HOLE_GRACE);
-        (!over).then(|| Hole { ordinal: Ordinal(ordinal), first_seen: first_seen.unwrap_or(self.now) })
-    }
-
-    fn sighting(&self, state: &AssetState, evidence: String) -> RewriteHold {
-        RewriteHold {
-            evidence,
-            withdrawn: state.table.clone(),
-            storage_newest: None,
-            first_seen: self.now,
-            confirmed_at: None,
-        }
-    }
-
     /// The ids of all snapshots, rising.
     async fn ids(&self) -> Result<Vec<u64>, Stop> {
         Ok(self.listed(MAX_LISTED).await?.into_keys().collect())
@@ -374,8 +323,8 @@ impl Reader<'_> {
 
     /// The entity tags of at most `limit` snapshots, by id.
     async fn listed(&self, limit: usize) -> Result<BTreeMap<u64, String>, Stop> {
-        let prefix = self.location.object_key(&paimon::snapshot_prefix(self.branch));
-        let listed = self.storage.list(self.location.bucket(), Listing::below(&prefix, limit)).await?;
+        let prefix = paimon::snapshot_prefix(self.table.branch);
+        let listed = self.table.list(Listing::below(&prefix, limit)).await?;
         let id = |key: &str| match paimon::classify(key)?.kind {
             PaimonObjectKind::Snapshot(id) => Some(id),
             _ => None,
@@ -384,15 +333,14 @@ impl Reader<'_> {
     }
 
     async fn snapshot(&self, id: u64) -> Result<Option<Found>, Stop> {
-        let key = paimon::snapshot_key(self.branch, id);
+        let key = paimon::snapshot_key(self.table.branch, id);
         let Some(object) = self.object(&key).await? else { return Ok(None) };
         let snapshot = Snapshot::parse_named(&object.bytes, id).map_err(|error| damaged(&key, &error))?;
         Ok(Some(Found { snapshot, etag: object.etag }))
     }
 
     async fn object(&self, relative: &str) -> Result<Option<Object>, Stop> {
-        let key = self.location.object_key(relative);
-        Ok(self.storage.get(self.location.bucket(), &key, paimon::MAX_FILE_BYTES).await?)
+        self.table.object(relative, paimon::MAX_FILE_BYTES).await
     }
 
     /// The schema's changelog producer. A schema file that is gone, refused or damaged leaves the
@@ -400,7 +348,7 @@ impl Reader<'_> {
     async fn schema(&self, id: i64) -> Result<SchemaDetail, Stop> {
         let unread = SchemaDetail { schema_id: id, text: None };
         let Ok(number) = u64::try_from(id) else { return Ok(unread) };
-        let object = match self.object(&paimon::schema_key(self.branch, number)).await {
+        let object = match self.object(&paimon::schema_key(self.table.branch, number)).await {
             Ok(Some(object)) => object,
             Ok(None) | Err(Stop::Trouble(..)) => return Ok(unread),
             Err(stop) => return Err(stop),
@@ -432,16 +380,6 @@ impl Producers {
     }
 }
 
-/// A whole look that found no rewrite has compared what was taken on trust; one that found nothing
-/// at all says that storage can be read again.
-fn verified(state: &AssetState, mut reading: Reading) -> Reading {
-    reading.verified = !reading.findings.iter().any(|finding| matches!(finding.evidence, Evidence::RewriteSighted(_)));
-    if reading.findings.is_empty() && state.trouble.is_some() {
-        reading.findings.push(Finding::new(Evidence::Readable));
-    }
-    reading
-}
-
 const fn producer_name(producer: ChangelogProducer) -> &'static str {
     match producer {
         ChangelogProducer::None => "none",
@@ -449,14 +387,6 @@ const fn producer_name(producer: ChangelogProducer) -> &'static str {
         ChangelogProducer::Lookup => "lookup",
         ChangelogProducer::FullCompaction => "full-compaction",
     }
-}
-
-fn gap(first: u64, last: u64, cause: &str, at: Timestamp) -> Finding {
-    Finding::new(Evidence::Expired(Gap { first: Ordinal(first), last: Ordinal(last), at, cause: cause.to_owned() }))
-}
-
-fn damaged(key: &str, error: &lakebell_formats::FormatError) -> Stop {
-    Stop::Trouble(TroubleCode::Damaged, format!("{key}: {error}"))
 }
 
 fn describe(snapshot: &Snapshot) -> String {

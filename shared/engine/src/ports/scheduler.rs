@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TaskCode, TriggerKey, WorkflowCode};
 pub use lakebell_domain::target::WorkflowRef;
 use serde::{Deserialize, Serialize};
@@ -109,6 +109,24 @@ pub struct Refusal {
     pub code: String,
     /// What it said, shortened to 300 characters, without secrets.
     pub detail: String,
+}
+
+impl Refusal {
+    /// The code of a call that was not sent, because the connection's circuit is open: its scheduler
+    /// did not answer lately, or refused the token. It says nothing about the trigger.
+    pub const CIRCUIT_OPEN: &str = "CIRCUIT_OPEN";
+
+    /// A call that was not sent, because the circuit is open until then.
+    pub fn circuit_open(until: Timestamp, because: &Self) -> Self {
+        let detail = format!("until {until}: {because}").chars().take(300).collect();
+        Self { code: Self::CIRCUIT_OPEN.to_owned(), detail }
+    }
+
+    /// Until when the circuit is open, where that is why it was refused.
+    pub fn open_until(&self) -> Option<Timestamp> {
+        let told = self.detail.strip_prefix("until ").filter(|_| self.code == Self::CIRCUIT_OPEN)?;
+        told.split_once(": ")?.0.parse().ok()
+    }
 }
 
 /// One round of the duplicate check.
@@ -255,6 +273,31 @@ pub struct InstanceList {
     pub cut: Option<String>,
 }
 
+/// When a connection's token stops working.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenExpiry {
+    /// Then. Read as UTC, as the times of [`InstanceReport`] are.
+    At(Timestamp),
+    /// The scheduler answers and does not tell.
+    Unknown {
+        /// Why not.
+        detail: String,
+    },
+    /// The scheduler could not be asked. A token that has expired already is refused like any other
+    /// (`HTTP_401`), and nothing tells the two apart.
+    Unavailable(Refusal),
+}
+
+impl TokenExpiry {
+    /// How long before its end a token deserves a warning.
+    pub const WARN_BEFORE: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+    /// Whether the end is known and near, or past.
+    pub fn is_near(&self, now: Timestamp) -> bool {
+        matches!(self, Self::At(end) if end.duration_since(now) <= Self::WARN_BEFORE)
+    }
+}
+
 /// A named DolphinScheduler.
 #[async_trait]
 pub trait Scheduler: Send + Sync {
@@ -300,6 +343,10 @@ pub trait Scheduler: Send + Sync {
         workflow: WorkflowCode,
         since: Timestamp,
     ) -> Result<InstanceList, Refusal>;
+
+    /// Looks up when the connection's token stops working. No answer of the API hints at it, so it
+    /// takes a call of its own, and now and then is enough.
+    async fn token_expiry(&self, connection: &ConnectionName) -> TokenExpiry;
 
     /// The longest time that one start call can take, which a lease must outlast.
     fn start_timeout(&self) -> std::time::Duration;

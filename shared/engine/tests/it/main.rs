@@ -7,6 +7,7 @@ mod claim;
 mod compensate;
 mod dispatch;
 mod fixtures;
+mod formats;
 mod observe;
 mod operate;
 mod simulation;

@@ -5,6 +5,7 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::envelope::{self, Refused};
@@ -30,7 +31,7 @@ pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -
     if before.iter().any(|fault| fault.kind == FaultKind::RateLimited) {
         return StatusCode::TOO_MANY_REQUESTS.into_response();
     }
-    if !has_token(&app, &request) {
+    if !is_authorised(&app, &request) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
     if let Some(fault) = before.first() {
@@ -59,6 +60,12 @@ fn take(app: &App, operation: Operation, wanted: impl Fn(FaultKind) -> bool) -> 
     app.change(|world| strike(&mut world.faults, operation, wanted))
 }
 
+/// Whether the call carries the token; an expired one is as good as none.
+fn is_authorised(app: &App, request: &Request) -> bool {
+    let expires = app.read(|world| world.settings.token_expires);
+    has_token(app, request) && expires.is_none_or(|expires| expires > Timestamp::now())
+}
+
 fn has_token(app: &App, request: &Request) -> bool {
     request.headers().get("token").is_some_and(|value| value.as_bytes() == app.token.as_bytes())
 }
@@ -78,6 +85,8 @@ fn operation_of(request: &Request) -> Operation {
         Operation::Commands
     } else if path.contains("/monitor/") {
         Operation::Masters
+    } else if path.contains("/access-tokens") {
+        Operation::Tokens
     } else {
         Operation::Any
     }

@@ -8,6 +8,7 @@ mod fields;
 mod gate;
 mod instances;
 mod projects;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -51,6 +52,8 @@ fn spelled(profile: Profile) -> Router<App> {
     let definitions = format!("/projects/{{project}}/{noun}-definition");
     let instances = format!("/projects/{{project}}/{noun}-instances");
     let mut router = Router::new()
+        .route("/access-tokens", get(tokens::page))
+        .route("/access-tokens/user/{user}", get(tokens::of_user))
         .route("/projects", get(projects::page).post(projects::create))
         .route("/projects/list", get(projects::list))
         .route("/projects/{project}", get(projects::one))

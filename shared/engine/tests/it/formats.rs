@@ -1,0 +1,132 @@
+//! Tables of the formats other than Paimon: what a look costs, and situations that no recorded
+//! table shows.
+
+mod delta;
+
+use std::time::Duration;
+
+use lakebell_domain::event::{Outcome, Source};
+use lakebell_domain::ids::AssetId;
+use lakebell_domain::state::AssetState;
+use lakebell_engine::assets::{self, AssetSpec, Registration};
+use lakebell_engine::observe::{self, Hint, Look, Observed};
+use lakebell_engine::watch::{Created, Watched, Watcher};
+use lakebell_engine::{EngineError, ErrorKind};
+use lakebell_testkit::{Op, World};
+
+use crate::support::{BUCKET, PROJECT, trace};
+
+/// Where the table of these tests lives.
+const ROOT: &str = "wh/sales/orders";
+
+/// One table, its asset, and the watcher of its bucket.
+struct Lake {
+    world: World,
+    watcher: Watcher,
+    key: &'static str,
+}
+
+impl Lake {
+    /// An empty bucket; `key` names the asset.
+    fn new(key: &'static str) -> Self {
+        let world = World::new(1);
+        world.storage.make_bucket(BUCKET);
+        Self { watcher: Watcher::new(world.ports()), world, key }
+    }
+
+    fn put(&self, relative: &str, content: impl Into<Vec<u8>>) {
+        self.world.storage.put(BUCKET, &format!("{ROOT}/{relative}"), content);
+    }
+
+    fn remove(&self, relative: &str) {
+        assert!(self.world.storage.remove(BUCKET, &format!("{ROOT}/{relative}")), "{relative} is there");
+    }
+
+    async fn try_register(&self, key: &str) -> Result<Registration, EngineError> {
+        let location = format!("s3://{BUCKET}/{ROOT}").parse().unwrap();
+        let spec = AssetSpec { key: key.parse().unwrap(), location };
+        assets::register(&self.world.quiet_ports(), PROJECT, &spec, &trace()).await
+    }
+
+    async fn register(&self) -> AssetId {
+        self.try_register(self.key).await.expect("register").id
+    }
+
+    async fn id(&self) -> AssetId {
+        assets::find_id(&self.world.quiet_ports(), &self.key.parse().unwrap()).await.unwrap()
+    }
+
+    async fn state(&self) -> AssetState {
+        assets::head(&self.world.quiet_ports(), self.id().await).await.unwrap().value.state
+    }
+
+    async fn scan(&self) -> Observed {
+        let hint = Hint { asset: self.id().await, look: Look::Whole, source: Source::Poll, trace: trace() };
+        observe::observe(&self.world.ports(), &hint).await.expect("a scan")
+    }
+
+    async fn notify(&self, relative: &str) -> Watched {
+        let key = format!("{ROOT}/{relative}");
+        let etag = self.world.storage.etag(BUCKET, &key);
+        let created = Created { bucket: BUCKET.to_owned(), key, etag };
+        self.watcher.created(&created, &trace()).await.expect("a look")
+    }
+
+    /// Two scans, a settle time apart, and the acceptance of what both saw.
+    async fn accept(&self) {
+        self.scan().await;
+        self.world.clock.advance(Duration::from_secs(61));
+        self.scan().await;
+        observe::accept_rewrite(&self.world.quiet_ports(), self.id().await, &trace()).await.expect("accept");
+    }
+
+    /// Requests to storage since the last time: reads and listings.
+    fn requests(&self) -> (usize, usize) {
+        let calls = self.world.tap.take_log();
+        let of = |op: Op| calls.iter().filter(|call| call.op == op).count();
+        (of(Op::Read), of(Op::List) + of(Op::Folders))
+    }
+
+    /// A scan that finds nothing, and what it costs.
+    async fn assert_quiet_scan_costs(&self, reads: usize, listings: usize) {
+        self.requests();
+        let observed = self.scan().await;
+        assert!(observed.outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Duplicate), "{:?}", observed.outcomes);
+        let (was_read, was_listed) = self.requests();
+        assert_eq!((was_read, was_listed), (reads, listings), "reads and listings");
+        assert!(was_read + was_listed <= 5, "a scan of an unchanged table makes at most five requests");
+    }
+
+    /// What the newest event of the asset says beside its outcome.
+    fn details(&self) -> Vec<String> {
+        let items = self.world.items.dump();
+        let events = items.iter().filter(|item| item.key.sk.starts_with("E#"));
+        events
+            .filter_map(|item| serde_json::from_str::<lakebell_domain::event::Event>(&item.doc).ok()?.detail)
+            .collect()
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_another_format_than_the_table_is_refused() {
+    let lake = Lake::new("delta://sales/orders");
+    lake.put("_delta_log/00000000000000000000.json", "{}");
+    lake.put("data/metadata/x", "");
+    for key in ["paimon://sales/orders", "iceberg://sales/orders", "hudi://sales/orders"] {
+        let error = lake.try_register(key).await.expect_err("another format");
+        assert_eq!((error.kind(), error.about("field")), (ErrorKind::Invalid, Some("key")), "{error}");
+        assert!(error.message().contains("a delta table lies at"), "{error}");
+    }
+    // Iceberg metadata beside the log makes it a table of both.
+    lake.put("metadata/v1.metadata.json", "{}");
+    lake.try_register("delta://sales/orders").await.expect("its own format");
+}
+
+#[tokio::test]
+async fn a_table_that_is_not_there_yet_is_taken_at_its_word() {
+    for key in ["delta://sales/orders", "paimon://sales/orders"] {
+        let lake = Lake::new(key);
+        lake.register().await;
+        assert_eq!(lake.state().await.baseline.map(|baseline| baseline.version), Some(None), "{key}");
+    }
+}

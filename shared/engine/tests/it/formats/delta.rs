@@ -1,0 +1,178 @@
+//! Delta: long logs, tables in place of others, and what a look costs.
+
+use lakebell_domain::version::{Epoch, Ordinal};
+use lakebell_engine::watch::Watched;
+
+use super::Lake;
+
+const KEY: &str = "delta://sales/orders";
+
+fn log(version: u64) -> String {
+    format!("_delta_log/{version:020}.json")
+}
+
+fn created(id: &str) -> String {
+    let metadata = format!(
+        r#"{{"metaData":{{"id":"{id}","format":{{"provider":"parquet"}},"schemaString":"{{}}","partitionColumns":[]}}}}"#
+    );
+    let protocol = r#"{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}"#;
+    format!("{protocol}\n{metadata}\n{}", written(id))
+}
+
+fn written(name: &str) -> String {
+    let info = format!(r#"{{"commitInfo":{{"timestamp":1,"operation":"WRITE","txnId":"{name}"}}}}"#);
+    format!("{info}\n{{\"add\":{{\"path\":\"{name}.parquet\",\"size\":1,\"dataChange\":true}}}}\n")
+}
+
+impl Lake {
+    fn commit(&self, version: u64, name: &str) {
+        self.put(&log(version), if version == 0 { created(name) } else { written(name) });
+    }
+}
+
+#[tokio::test]
+async fn a_commit_costs_one_read_and_a_scan_of_an_unchanged_table_one_listing() {
+    let lake = Lake::new(KEY);
+    lake.register().await;
+    for version in 0..100 {
+        lake.commit(version, &format!("c{version}"));
+        lake.put(&format!("_delta_log/{version:020}.crc"), "{}");
+        lake.requests();
+        lake.notify(&log(version)).await;
+        assert_eq!(lake.requests(), (1, 0), "version {version}");
+    }
+    let state = lake.state().await;
+    assert_eq!((state.position().ordinal, state.data.unwrap().count), (Ordinal(100), 100));
+    assert_eq!(state.table.unwrap().snapshot_id, "99");
+    lake.assert_quiet_scan_costs(0, 1).await;
+    lake.requests();
+    lake.notify(&log(99)).await;
+    assert_eq!(lake.requests(), (0, 0), "a duplicate is told by its entity tag");
+}
+
+#[tokio::test]
+async fn a_log_of_a_million_commits_is_never_listed_from_its_start() {
+    // What matters of the log: the listing meets whatever it does not jump over.
+    let lake = Lake::new(KEY);
+    for version in (0..30_000).chain(999_900..=1_000_000) {
+        lake.commit(version, &format!("c{version}"));
+    }
+    lake.put("_delta_log/_last_checkpoint", r#"{"version":999990,"size":1}"#);
+    let ports = lake.world.ports();
+    let spec = lakebell_engine::assets::AssetSpec {
+        key: KEY.parse().unwrap(),
+        location: format!("s3://{}/{}", crate::support::BUCKET, super::ROOT).parse().unwrap(),
+    };
+    lake.requests();
+    lakebell_engine::assets::register(&ports, crate::support::PROJECT, &spec, &crate::support::trace()).await.unwrap();
+    let (reads, listings) = lake.requests();
+    assert!(reads <= 4 && listings <= 12, "{reads} reads and {listings} listings");
+    assert_eq!(lake.state().await.table.unwrap().snapshot_id, "1000000");
+    lake.assert_quiet_scan_costs(0, 1).await;
+
+    // Without the hint, and with one that is wrong, it takes more steps.
+    for hint in [None, Some(r#"{"version":2000000}"#), Some("no JSON")] {
+        let lake = Lake::new(KEY);
+        for version in 0..5_000 {
+            lake.commit(version, &format!("c{version}"));
+        }
+        if let Some(hint) = hint {
+            lake.put("_delta_log/_last_checkpoint", hint);
+        }
+        lake.register().await;
+        assert_eq!(lake.state().await.table.unwrap().snapshot_id, "4999", "{hint:?}");
+    }
+}
+
+#[tokio::test]
+async fn many_unread_commits_are_all_read_by_one_scan() {
+    let lake = Lake::new(KEY);
+    lake.register().await;
+    for version in 0..1_300 {
+        lake.commit(version, &format!("c{version}"));
+    }
+    lake.scan().await;
+    let state = lake.state().await;
+    assert_eq!((state.position().ordinal, state.data.unwrap().count, state.gap), (Ordinal(1_300), 1_300, None));
+}
+
+#[tokio::test]
+async fn another_table_in_the_same_place_is_a_rewrite_whether_or_not_versions_meet() {
+    for versions in [2, 3, 8] {
+        let lake = Lake::new(KEY);
+        for version in 0..3 {
+            lake.commit(version, &format!("old{version}"));
+        }
+        lake.register().await;
+        for version in 0..3 {
+            lake.remove(&log(version));
+        }
+        for version in 0..versions {
+            lake.commit(version, &format!("new{version}"));
+        }
+        lake.notify(&log(versions - 1)).await;
+        lake.accept().await;
+        let state = lake.state().await;
+        assert_eq!((state.epoch, state.position().ordinal), (Epoch(1), Ordinal(versions)), "{versions} versions");
+        assert!(state.hold.is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_goes_on_as_another_table_is_held() {
+    let lake = Lake::new(KEY);
+    lake.commit(0, "one");
+    lake.commit(1, "c1");
+    lake.register().await;
+    lake.put(&log(2), created("two"));
+    lake.notify(&log(2)).await;
+    let hold = lake.state().await.hold.expect("a hold");
+    assert!(hold.evidence.contains("another table, two"), "{}", hold.evidence);
+    lake.accept().await;
+    lake.commit(3, "c3");
+    lake.notify(&log(3)).await;
+    let state = lake.state().await;
+    assert_eq!((state.epoch, state.position().ordinal, state.hold), (Epoch(1), Ordinal(4), None));
+}
+
+#[tokio::test]
+async fn checkpoints_staged_commits_and_files_of_other_formats_are_no_commits() {
+    let lake = Lake::new(KEY);
+    lake.register().await;
+    lake.commit(0, "one");
+    lake.commit(1, "two");
+    lake.notify(&log(0)).await;
+    for relative in [
+        "_delta_log/00000000000000000001.checkpoint.parquet",
+        "_delta_log/00000000000000000000.00000000000000000001.compacted.json",
+        "_delta_log/_staged_commits/00000000000000000002.4cb9708e-b478-44de-b203-53f9ba9b2876.json",
+        "_delta_log/_last_checkpoint",
+        "_delta_log/.tmp/00000000000000000002.json.x",
+        "part-0.parquet",
+    ] {
+        assert!(matches!(lake.notify(relative).await, Watched::NotACommit), "{relative}");
+    }
+    for relative in ["metadata/v2.metadata.json", "snapshot/snapshot-1", ".hoodie/20240101000000000.commit"] {
+        assert!(matches!(lake.notify(relative).await, Watched::Observed { .. }), "{relative}");
+    }
+    assert!(lake.state().await.position().ordinal >= Ordinal(1));
+    assert_eq!(lake.state().await.hold, None);
+}
+
+#[tokio::test]
+async fn a_person_is_told_what_a_table_demands() {
+    let lake = Lake::new(KEY);
+    lake.register().await;
+    let protocol = r#"{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["catalogManaged","fromTheFuture"],"writerFeatures":["catalogManaged","fromTheFuture"]}}"#;
+    lake.put(
+        &log(0),
+        format!("{}{protocol}\n", created("one")).replacen(
+            r#"{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}"#,
+            "",
+            1,
+        ),
+    );
+    lake.notify(&log(0)).await;
+    let details = lake.details().join("\n");
+    assert!(details.contains("catalog-managed") && details.contains("fromTheFuture"), "{details}");
+}
