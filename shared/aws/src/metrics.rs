@@ -70,6 +70,8 @@ pub enum Measure {
         /// By what.
         verdict: Verdict,
     },
+    /// Deadlines that passed without a start, each counted once.
+    DeadlinePassed,
     /// Workflows started.
     TriggerSuccess {
         /// What led to the start, as in `asset_event`.
@@ -105,6 +107,7 @@ impl Measure {
             Self::StateLag { .. } => "lakehouse_asset_state_lag_seconds",
             Self::WatermarkLag { .. } => "lakehouse_asset_watermark_lag_seconds",
             Self::DependencyReady => "lakehouse_asset_dependency_ready_total",
+            Self::DeadlinePassed => "lakehouse_asset_deadline_passed_total",
             Self::DependencyBlocked { .. } => "lakehouse_asset_dependency_blocked_by",
             Self::TriggerSuccess { .. } => "lakehouse_asset_trigger_success_total",
             Self::TriggerFailed { .. } => "lakehouse_asset_trigger_failed_total",
@@ -136,7 +139,7 @@ impl Measure {
             Self::StateUpdated { source_type, outcome } => {
                 vec![("source_type", source_type.as_str()), ("outcome", outcome)]
             }
-            Self::DependencyReady | Self::CompensationScan => Vec::new(),
+            Self::DependencyReady | Self::DeadlinePassed | Self::CompensationScan => Vec::new(),
             Self::DependencyBlocked { verdict } => vec![("blocked_by", blocked_by(verdict))],
             Self::TriggerSuccess { trigger_source } => vec![("trigger_source", trigger_source)],
             Self::TriggerFailed { reason } => vec![("reason", reason)],
@@ -294,6 +297,7 @@ mod tests {
             Measure::StateLag { source_type: Format::Paimon },
             Measure::WatermarkLag { source_type: Format::Paimon },
             Measure::DependencyReady,
+            Measure::DeadlinePassed,
             Measure::DependencyBlocked { verdict: Verdict::BlockedByQuality },
             Measure::TriggerSuccess { trigger_source: "asset_event" },
             Measure::TriggerFailed { reason: "HTTP_401" },

@@ -79,7 +79,7 @@ pub fn hand_back(ids: &[Option<&str>], again: &BTreeSet<usize>) -> Result<SqsBat
 
 /// Counts and logs evaluations of targets.
 pub fn report_evaluated(metrics: &Metrics, evaluated: &[Evaluated]) {
-    for Evaluated { evaluation, claimed } in evaluated {
+    for Evaluated { evaluation, claimed, is_late } in evaluated {
         let target = evaluation.target.to_string();
         let measure = match evaluation.verdict {
             lakebell_domain::reason::Verdict::Ready => Measure::DependencyReady,
@@ -93,6 +93,15 @@ pub fn report_evaluated(metrics: &Metrics, evaluated: &[Evaluated]) {
             triggerKey = claimed.as_ref().map(tracing::field::display),
             "a target was evaluated"
         );
+        if *is_late {
+            metrics.count(Measure::DeadlinePassed, &[("target", &target)]);
+            tracing::warn!(
+                target,
+                deadline = evaluation.timed_out.map(tracing::field::display),
+                reason = evaluation.reason.as_ref().map(|reason| reason.code.as_str()),
+                "a deadline passed without a start"
+            );
+        }
     }
 }
 
