@@ -10,7 +10,7 @@ mod member;
 mod plan;
 mod timing;
 
-pub use plan::{ClaimPlan, consume, manual};
+pub use plan::{ClaimPlan, consume, manual, manual_key};
 pub use timing::BACKFILL_HOLDS_FOR;
 
 use std::collections::BTreeMap;
@@ -33,8 +33,11 @@ use crate::version::Version;
 pub struct AssetView<'a> {
     /// The revision that was read.
     pub rev: u64,
-    /// Its registers; `None` once it is deregistered.
+    /// Its registers; `None` for one that never was. Those of a deregistered asset say where its
+    /// cursors began, and nothing else counts of them.
     pub state: Option<&'a AssetState>,
+    /// Whether it is registered.
+    pub is_registered: bool,
     /// Its commits beyond the lowest cursor of the target, oldest first, where the target needs them
     /// one by one; empty otherwise.
     pub history: &'a [PastCommit],
@@ -43,7 +46,12 @@ pub struct AssetView<'a> {
 impl<'a> AssetView<'a> {
     /// An asset whose commits are not needed one by one.
     pub const fn of(rev: u64, state: Option<&'a AssetState>) -> Self {
-        Self { rev, state, history: &[] }
+        Self { rev, state, is_registered: state.is_some(), history: &[] }
+    }
+
+    /// The registers of an asset that is registered.
+    pub fn live(&self) -> Option<&'a AssetState> {
+        self.state.filter(|_| self.is_registered)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
 use crate::records::{AssetHead, RegisteredAsset, Resolved, Unregistered};
 use crate::store::{self, MAX_LOST_RACES, Stored};
+use crate::targets;
 use crate::{EngineError, ErrorKind};
 
 /// Most tables that a declaration of a warehouse registers in one call.
@@ -68,6 +69,12 @@ pub async fn register(
         let hint = Hint { asset: id, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
         let observed = observe::observe(ports, &hint).await?;
         evaluate::evaluate_dependents(ports, &observed, trace).await?;
+        if is_new {
+            // The asset is written: whoever subscribes after this sees it, and who did before is here.
+            for target in targets::subscribers(ports, &spec.key).await? {
+                targets::take_in(ports, &target, trace).await?;
+            }
+        }
         return Ok(Registration { id, is_new, observed });
     }
     Err(store::lost_too_often("register"))

@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use lakebell_domain::ids::TraceId;
+use lakebell_domain::cursor::TargetCursor;
+use lakebell_domain::ids::{TargetId, TraceId};
 use lakebell_domain::trigger::{Arrow, Status, Trigger};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -20,6 +21,7 @@ use crate::ports::items::{Index, Item, Key, Write, Written};
 use crate::ports::queue::Message;
 use crate::records::{RegisteredAsset, RegisteredTarget};
 use crate::store::{self, Stored};
+use crate::targets;
 use crate::{EngineError, ErrorKind};
 
 /// Registry entries read in one go.
@@ -94,6 +96,8 @@ pub struct Sweep {
     pub looked_into: usize,
     /// Triggers that somebody else moved meanwhile.
     pub moved: usize,
+    /// Targets whose gate, deadline or time had come.
+    pub timed: usize,
 }
 
 /// Hands out every asset and then every target, from where the last pass stopped until `deadline`.
@@ -121,6 +125,7 @@ pub async fn pass(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result
                     let targets = chunk.iter().map(target).collect::<Result<_, _>>()?;
                     Ok(Message::Evaluate { targets, trace: trace.clone() })
                 };
+                reconcile(ports, &page.found, trace).await?;
                 let chunks = page.found.chunks(INLINE_TARGETS);
                 let messages = chunks.map(message).collect::<Result<Vec<_>, EngineError>>()?;
                 send_all(ports, messages).await?;
@@ -151,6 +156,17 @@ pub async fn pass(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result
     Ok(pass)
 }
 
+/// Takes in what a registration and a declaration at the same time both missed.
+async fn reconcile(ports: &Ports, page: &[Item], trace: &TraceId) -> Result<(), EngineError> {
+    for item in page {
+        let target: RegisteredTarget = store::decode(item)?.value;
+        if target.has_prefixes {
+            targets::take_in(ports, &target.id, trace).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Sends messages a few at a time: one after the other, a pass over 10,000 assets would not fit an
 /// invocation.
 async fn send_all(ports: &Ports, messages: Vec<Message>) -> Result<(), EngineError> {
@@ -173,7 +189,7 @@ async fn send_all(ports: &Ports, messages: Vec<Message>) -> Result<(), EngineErr
     }
 }
 
-/// Carries on every trigger whose time has come. Each hit of the index is read again consistently
+/// Carries on every trigger whose time has come, and has every such target evaluated. Each hit of the index is read again consistently
 /// before anything is decided.
 pub async fn sweep(ports: &Ports, trace: &TraceId) -> Result<Sweep, EngineError> {
     let mut sweep = Sweep::default();
@@ -184,9 +200,21 @@ pub async fn sweep(ports: &Ports, trace: &TraceId) -> Result<Sweep, EngineError>
         if due.found.is_empty() {
             continue;
         }
+        let mut targets = Vec::new();
         for item in ports.items.get(&due.found).await? {
+            if let Some(target) = item.key.pk.strip_prefix("T#") {
+                let cursor: TargetCursor = store::decode(&item)?.value;
+                if cursor.due_at.is_some_and(|due_at| due_at <= ports.clock.now()) {
+                    targets.push(target.parse::<TargetId>()?);
+                }
+                continue;
+            }
             let trigger: Stored<Trigger> = store::decode(&item)?;
             carry_on(ports, trigger, trace, &mut sweep).await?;
+        }
+        sweep.timed += targets.len();
+        for chunk in targets.chunks(INLINE_TARGETS) {
+            ports.queue.send(&Message::Evaluate { targets: chunk.to_vec(), trace: trace.clone() }).await?;
         }
     }
     Ok(sweep)

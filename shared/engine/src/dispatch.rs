@@ -8,15 +8,18 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::ids::{TargetId, TraceId, TriggerKey};
-use lakebell_domain::trigger::{Arrow, Status, StatusWord, Trigger, WaitReason};
+use lakebell_domain::ids::{TargetId, TraceId, TriggerKey, WorkflowCode};
+use lakebell_domain::policy::{Mode, OnFailed, OnUndecided, Policies, StartAs};
+use lakebell_domain::trigger::{Arrow, Decision, StartReason, Status, StatusWord, Trigger, WaitReason};
 
 use crate::evaluate::{self, Evaluated, Subject, cursor_draft, defect, trigger_draft};
 use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
-use crate::ports::scheduler::{CheckOutcome, Preflight, Refusal, Scheduler, StartOutcome, StartRequest, WorkflowRef};
-use crate::records::Definition;
+use crate::ports::scheduler::{
+    Active, CheckOutcome, Latest, Preflight, Refusal, Scheduler, StartOutcome, StartRequest, WorkflowRef,
+};
+use crate::records::{Definition, Switch};
 use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::{EngineError, ErrorKind};
 
@@ -32,6 +35,8 @@ const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(5);
 const CHECK_AFTER: SignedDuration = SignedDuration::from_secs(5);
 /// How far apart two clean rounds must be.
 const BETWEEN_ROUNDS: SignedDuration = SignedDuration::from_secs(5);
+/// How long until a gate that the scheduler answers is asked again.
+const BETWEEN_GATES: SignedDuration = SignedDuration::from_secs(60);
 /// How long a check may stay undecided before a person is asked.
 const UNDECIDED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
@@ -83,6 +88,13 @@ struct Loaded {
     trigger: Stored<Trigger>,
     cursor: Stored<TargetCursor>,
     definition: Stored<Definition>,
+    is_switched_off: bool,
+}
+
+impl Loaded {
+    fn policies(&self) -> &Policies {
+        &self.definition.value.target.policies
+    }
 }
 
 impl Dispatcher {
@@ -100,14 +112,25 @@ impl Dispatcher {
     }
 
     async fn load(&self, order: &Order) -> Result<Option<Loaded>, EngineError> {
-        let keys = [layout::trigger(&order.trigger), layout::cursor(&order.target), layout::definition(&order.target)];
+        let keys = [
+            layout::trigger(&order.trigger),
+            layout::cursor(&order.target),
+            layout::definition(&order.target),
+            layout::switch(None),
+            layout::switch(Some(order.target.project)),
+        ];
         let items = self.ports.items.get(&keys).await?;
-        let [trigger, cursor, definition] = keys.each_ref().map(|key| store::pick(&items, key));
+        let [trigger, cursor, definition, everywhere, project] = keys.each_ref().map(|key| store::pick(&items, key));
+        let mut is_switched_off = false;
+        for switch in [everywhere, project].into_iter().flatten() {
+            is_switched_off |= store::decode::<Switch>(switch)?.value.off.is_some();
+        }
         match (trigger, cursor, definition) {
             (Some(trigger), Some(cursor), Some(definition)) => Ok(Some(Loaded {
                 trigger: store::decode(trigger)?,
                 cursor: store::decode(cursor)?,
                 definition: store::decode(definition)?,
+                is_switched_off,
             })),
             _ => Ok(None),
         }
@@ -163,9 +186,12 @@ impl Dispatcher {
         loaded: Loaded,
         deadline: Timestamp,
     ) -> Result<Option<Dispatched>, EngineError> {
+        if loaded.policies().mode == Mode::Shadow {
+            return self.follow(order, loaded, &Arrow::Skip { why: "shadow".to_owned() }).await;
+        }
         let now = self.ports.clock.now();
         let call = self.call_time();
-        if loaded.cursor.value.paused.is_some() {
+        if loaded.cursor.value.paused.is_some() || loaded.is_switched_off {
             let due_at = now + LONGEST_PAUSE;
             return Ok(Some(Dispatched::Later { trigger: Box::new(loaded.trigger.value), due_at }));
         }
@@ -184,7 +210,7 @@ impl Dispatcher {
             return Ok(None);
         }
         let loaded = Loaded { trigger: Stored { rev: loaded.trigger.rev + 1, value: leased }, ..loaded };
-        let arrow = self.start(&loaded.trigger.value, deadline).await;
+        let arrow = self.start(&loaded.trigger.value, loaded.policies(), deadline).await;
         self.follow(order, loaded, &arrow).await
     }
 
@@ -193,9 +219,12 @@ impl Dispatcher {
     }
 
     /// Asks whether the workflow can be started, starts it, and says which arrow that means.
-    async fn start(&self, trigger: &Trigger, deadline: Timestamp) -> Arrow {
+    async fn start(&self, trigger: &Trigger, policies: &Policies, deadline: Timestamp) -> Arrow {
         let now = self.ports.clock.now();
         let project = trigger.target.project;
+        if let Some(opens_at) = closed_by_time(trigger, policies, now) {
+            return wait("GATE", "it is outside the times of its target".to_owned(), opens_at, false);
+        }
         let workflow = match self.scheduler.preflight(&trigger.connection, project, &trigger.workflow).await {
             Preflight::Startable { workflow, .. } => workflow,
             Preflight::Offline { detail } => return wait("OFFLINE", detail, now + LONGEST_PAUSE, false),
@@ -204,6 +233,9 @@ impl Dispatcher {
                 return wait("BACK_OFF", refusal.to_string(), now + self.pause(trigger), false);
             }
         };
+        if let Some(arrow) = self.closed_gate(trigger, policies, workflow).await {
+            return arrow;
+        }
         // The preflight took time: no start begins that this invocation might not see the end of.
         let now = self.ports.clock.now();
         if deadline.duration_since(now) <= self.call_time() {
@@ -215,10 +247,47 @@ impl Dispatcher {
             start_at: trigger.start_at,
             trigger: trigger.key.clone(),
             parameters: trigger.parameters.clone(),
-            business_date: None,
+            business_date: trigger
+                .window
+                .filter(|_| policies.start_as == StartAs::Complement)
+                .map(|window| window.business_date),
         };
         let outcome = self.scheduler.start(&trigger.connection, &request).await;
         self.arrow_of(trigger, outcome)
+    }
+
+    /// Gates that only the scheduler can answer. An answer may be old by the time of the start: they
+    /// keep the load down, and promise nothing.
+    async fn closed_gate(&self, trigger: &Trigger, policies: &Policies, workflow: WorkflowCode) -> Option<Arrow> {
+        let (connection, project) = (&trigger.connection, trigger.target.project);
+        let closed = |detail: String| wait("GATE", detail, self.ports.clock.now() + BETWEEN_GATES, false);
+        let unavailable = |refusal: &Refusal| {
+            let due_at = refusal.open_until().unwrap_or_else(|| self.ports.clock.now() + self.pause(trigger));
+            wait("BACK_OFF", refusal.to_string(), due_at, false)
+        };
+        if let Some(most) = policies.max_active {
+            match self.scheduler.active(connection, project, workflow).await {
+                Active::Unavailable(refusal) => return Some(unavailable(&refusal)),
+                Active::Counted { pending: None, .. } => {
+                    return Some(closed("the scheduler cannot tell how many starts are pending".to_owned()));
+                }
+                Active::Counted { instances, pending: Some(pending) } if instances + pending >= most => {
+                    return Some(closed(format!(
+                        "{instances} instances are active and {pending} pending, of at most {most}"
+                    )));
+                }
+                Active::Counted { .. } => {}
+            }
+        }
+        let other = policies.after_workflow.as_ref()?;
+        match self.scheduler.latest(connection, project, other).await {
+            Latest::Succeeded { .. } => None,
+            Latest::Unavailable(refusal) => Some(unavailable(&refusal)),
+            Latest::None => Some(closed(format!("workflow {other} has never run"))),
+            Latest::Running { .. } => Some(closed(format!("workflow {other} has not ended"))),
+            Latest::Failed { .. } => Some(closed(format!("the latest instance of workflow {other} did not succeed"))),
+            Latest::Missing { detail } => Some(closed(format!("workflow {other} is missing: {detail}"))),
+        }
     }
 
     fn arrow_of(&self, trigger: &Trigger, outcome: StartOutcome) -> Arrow {
@@ -238,7 +307,8 @@ impl Dispatcher {
             }
             StartOutcome::Retryable(refusal) => {
                 let refused = !is_outage(&refusal);
-                wait("BACK_OFF", refusal.to_string(), now + self.pause(trigger), refused)
+                let due_at = refusal.open_until().unwrap_or_else(|| now + self.pause(trigger));
+                wait("BACK_OFF", refusal.to_string(), due_at, refused)
             }
         }
     }
@@ -286,13 +356,12 @@ impl Dispatcher {
                 let arrow = Arrow::ProveAbsent { due_at: now + self.pause(trigger) };
                 let waiting = checked.apply(&arrow, now).map_err(defect)?;
                 if waiting.tries >= MAX_TRIES {
-                    let held = Arrow::Hold { detail: format!("{MAX_TRIES} starts vanished without a trace") };
-                    return self.follow(order, loaded, &held).await;
+                    return self.hold(order, loaded, format!("{MAX_TRIES} starts vanished without a trace")).await;
                 }
                 self.replace(order, loaded, waiting).await
             }
             CheckOutcome::Undecided { detail } if now.duration_since(*since) >= UNDECIDED_FOR => {
-                self.follow(order, loaded, &Arrow::Hold { detail }).await
+                self.hold(order, loaded, detail).await
             }
             CheckOutcome::Undecided { detail } => {
                 let check_at = now + self.pause(trigger);
@@ -305,6 +374,19 @@ impl Dispatcher {
                 self.follow(order, loaded, &Arrow::CheckAgain { clean: false, check_at, detail }).await
             }
         }
+    }
+
+    /// Nobody can tell whether it started: a person decides, or the target's policy does.
+    async fn hold(&self, order: &Order, loaded: Loaded, detail: String) -> Result<Option<Dispatched>, EngineError> {
+        let now = self.ports.clock.now();
+        let held = loaded.trigger.value.apply(&Arrow::Hold { detail }, now).map_err(defect)?;
+        let decision = match loaded.policies().on_undecided {
+            OnUndecided::Hold => return self.replace(order, loaded, held).await,
+            OnUndecided::AssumeStarted => Decision::Started(None),
+            OnUndecided::AssumeAbsent => Decision::Absent,
+        };
+        let decided = held.apply(&Arrow::Decide { decision, by: "onUndecided".to_owned() }, now).map_err(defect)?;
+        self.replace(order, loaded, decided).await
     }
 
     async fn follow(&self, order: &Order, loaded: Loaded, arrow: &Arrow) -> Result<Option<Dispatched>, EngineError> {
@@ -340,12 +422,14 @@ impl Dispatcher {
     /// The trigger's end and its target's slot in one transaction. A cursor that somebody moved
     /// meanwhile (a pause, an alter) is read again.
     async fn close(&self, loaded: Loaded, next: &Trigger) -> Result<bool, EngineError> {
+        let holds_failed = loaded.policies().on_failed == OnFailed::Hold;
         let mut cursor = loaded.cursor;
         for _ in 0..MAX_LOST_RACES {
             let mut closed = cursor.value.clone();
-            if closed.open.as_ref() == Some(&next.key) {
+            let has_failed = next.status().word() == StatusWord::Failed;
+            if closed.open.as_ref() == Some(&next.key) && !(has_failed && holds_failed) {
                 closed.open = None;
-                closed.failed = (next.status().word() == StatusWord::Failed).then(|| next.key.clone());
+                closed.failed = has_failed.then(|| next.key.clone());
             }
             let actions = [
                 Write::Replace(trigger_draft(next)?, loaded.trigger.rev),
@@ -383,6 +467,16 @@ impl Dispatcher {
         let evaluated = evaluate::evaluate_all(&self.ports, &[subject], &known, trace).await?.pop().map(Box::new);
         Ok(Dispatched::Done { trigger: Box::new(trigger), evaluated })
     }
+}
+
+/// When the target's times of day open again; `None` while they are open. A start that somebody or a
+/// deadline asked for does not wait for them.
+fn closed_by_time(trigger: &Trigger, policies: &Policies, now: Timestamp) -> Option<Timestamp> {
+    if trigger.reason != StartReason::Ready {
+        return None;
+    }
+    let not_before = policies.not_before.as_ref().and_then(|not_before| not_before.opens_at(now));
+    not_before.max(policies.run_window.as_ref().and_then(|window| window.opens_at(now)))
 }
 
 fn wait(code: &str, detail: String, due_at: Timestamp, refused: bool) -> Arrow {

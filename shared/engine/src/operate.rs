@@ -2,15 +2,20 @@
 //! whom, and is followed by an evaluation.
 
 use lakebell_domain::cursor::{Paused, TargetCursor};
-use lakebell_domain::ids::{TargetId, TraceId, TriggerKey};
+use lakebell_domain::evaluation::{SwitchedOff, consume, manual, manual_key};
+use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, TraceId, TriggerKey};
+use lakebell_domain::policy::{OnFailed, OnResume};
 use lakebell_domain::trigger::{Arrow, Decision, Status, StatusWord, Trigger};
 
-use crate::evaluate::{self, Evaluated, cursor_draft, trigger_draft};
+use crate::evaluate::{self, Claimed, Evaluated, INLINE_TARGETS, cursor_draft, trigger_draft};
 use crate::history;
 use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
+use crate::ports::queue::Message;
+use crate::records::{Definition, Switch};
 use crate::store::{self, MAX_LOST_RACES, Stored};
+use crate::targets;
 use crate::{EngineError, ErrorKind};
 
 /// What came of a verb on a trigger.
@@ -34,13 +39,145 @@ pub async fn pause(ports: &Ports, target: &TargetId, by: &str) -> Result<(), Eng
     .await
 }
 
-/// Resumes a target: what has advanced meanwhile becomes one trigger. Doing it twice changes
-/// nothing.
+/// Resumes a target: what has advanced meanwhile becomes one trigger, or counts as taken where the
+/// target says `onResume: skip`. Doing it twice changes nothing.
 ///
 /// Errors: `NotFound`.
 pub async fn resume(ports: &Ports, target: &TargetId, trace: &TraceId) -> Result<Option<Evaluated>, EngineError> {
-    change_cursor(ports, target, |cursor| cursor.paused = None).await?;
+    for _ in 0..MAX_LOST_RACES {
+        let loaded = evaluate::load_one(ports, target).await?.ok_or_else(|| not_declared(target))?;
+        if loaded.cursor.value.paused.is_none() {
+            return evaluate::evaluate_one(ports, target, trace).await;
+        }
+        let skips = loaded.definition.value.target.policies.on_resume == OnResume::Skip;
+        let cursor =
+            if skips { loaded.with_inputs(|inputs| consume(inputs, None)) } else { loaded.cursor.value.clone() };
+        let resumed = TargetCursor { paused: None, ..cursor };
+        let action = Write::Replace(cursor_draft(target, &resumed)?, loaded.cursor.rev);
+        if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
+            return evaluate::evaluate_one(ports, target, trace).await;
+        }
+    }
+    Err(store::lost_too_often("resume").with("target", target))
+}
+
+/// Counts what is there as taken without a trigger: of one asset, or of all of them.
+///
+/// Errors: `NotFound`, also for an asset that the target does not depend on.
+pub async fn pass_over(
+    ports: &Ports,
+    target: &TargetId,
+    asset: Option<AssetId>,
+    trace: &TraceId,
+) -> Result<Option<Evaluated>, EngineError> {
+    for _ in 0..MAX_LOST_RACES {
+        let loaded = evaluate::load_one(ports, target).await?.ok_or_else(|| not_declared(target))?;
+        let names = |asset: AssetId| loaded.definition.value.target.assets().contains_key(&asset);
+        if asset.is_some_and(|asset| !names(asset)) {
+            let message = format!("target {target} does not depend on this asset");
+            return Err(EngineError::new(ErrorKind::NotFound, message).with("field", "assetKey"));
+        }
+        let cursor = loaded.with_inputs(|inputs| consume(inputs, asset));
+        let action = Write::Replace(cursor_draft(target, &cursor)?, loaded.cursor.rev);
+        if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
+            return evaluate::evaluate_one(ports, target, trace).await;
+        }
+    }
+    Err(store::lost_too_often("pass over").with("target", target))
+}
+
+/// Starts a target now with what is there, whatever its conditions say. The same request twice is
+/// one trigger.
+///
+/// Errors: `NotFound`; `Conflict` while the target is off, paused or switched off, or another
+/// trigger of it is on its way, with the reason.
+pub async fn fire(
+    ports: &Ports,
+    target: &TargetId,
+    request: &str,
+    trace: &TraceId,
+) -> Result<Stored<Trigger>, EngineError> {
+    for _ in 0..MAX_LOST_RACES {
+        let loaded = evaluate::load_one(ports, target).await?.ok_or_else(|| not_declared(target))?;
+        let (key, plan) = loaded.with_inputs(|inputs| (manual_key(inputs, request), manual(inputs, request)));
+        if let Some(known) = store::get::<Trigger>(&*ports.items, layout::trigger(&key)).await? {
+            return Ok(known);
+        }
+        let plan = plan.map_err(|reason| {
+            EngineError::new(
+                ErrorKind::Conflict,
+                format!("target {target} cannot be fired: {}; {}", reason.actual, reason.unblock),
+            )
+            .with("reason", reason.code)
+        })?;
+        if matches!(evaluate::claim(ports, &loaded, plan, trace).await?, Claimed::Done) {
+            return history::trigger(ports, &key).await;
+        }
+    }
+    Err(store::lost_too_often("fire").with("target", target))
+}
+
+/// Begins a target anew: its cursors stand where its declaration says, and it is another generation,
+/// so that what it consumed before can start it again.
+///
+/// Errors: `NotFound`; `Conflict` while a trigger of it has not ended.
+pub async fn reset(ports: &Ports, target: &TargetId, trace: &TraceId) -> Result<Option<Evaluated>, EngineError> {
+    targets::begin_anew(ports, target).await?;
     evaluate::evaluate_one(ports, target, trace).await
+}
+
+/// Switches all starting off or on, of one project or altogether. What advances meanwhile is kept.
+/// Doing it twice changes nothing. Switched on, every target that it concerns is evaluated.
+pub async fn switch(
+    ports: &Ports,
+    project: Option<ProjectCode>,
+    is_on: bool,
+    by: &str,
+    trace: &TraceId,
+) -> Result<Switch, EngineError> {
+    let key = layout::switch(project);
+    let scope = project.map_or_else(|| "global".to_owned(), |project| project.to_string());
+    for _ in 0..MAX_LOST_RACES {
+        let known: Option<Stored<Switch>> = store::get(&*ports.items, key.clone()).await?;
+        let off = known.as_ref().and_then(|known| known.value.off.clone());
+        if off.is_none() == is_on {
+            return Ok(Switch { off });
+        }
+        let off = (!is_on).then(|| SwitchedOff { scope: scope.clone(), since: ports.clock.now(), by: by.to_owned() });
+        let switch = Switch { off };
+        let draft = store::draft(key.clone(), &switch)?;
+        let action = match known {
+            Some(known) => Write::Replace(draft, known.rev),
+            None => Write::Create(draft),
+        };
+        if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
+            if is_on {
+                evaluate_all_of(ports, project, trace).await?;
+            }
+            return Ok(switch);
+        }
+    }
+    Err(store::lost_too_often("switch"))
+}
+
+/// Whether starting is switched off, of one project or altogether.
+pub async fn switched(ports: &Ports, project: Option<ProjectCode>) -> Result<Switch, EngineError> {
+    let known: Option<Stored<Switch>> = store::get(&*ports.items, layout::switch(project)).await?;
+    Ok(known.map(|known| known.value).unwrap_or_default())
+}
+
+/// What became ready while nothing could start, and triggers that were on their way.
+async fn evaluate_all_of(ports: &Ports, project: Option<ProjectCode>, trace: &TraceId) -> Result<(), EngineError> {
+    let targets: Vec<TargetId> =
+        targets::list(ports, project, None).await?.into_iter().map(|target| target.id).collect();
+    for chunk in targets.chunks(INLINE_TARGETS) {
+        ports.queue.send(&Message::Evaluate { targets: chunk.to_vec(), trace: trace.clone() }).await?;
+    }
+    Ok(())
+}
+
+fn not_declared(target: &TargetId) -> EngineError {
+    EngineError::new(ErrorKind::NotFound, format!("target {target} is not declared")).with("field", "target")
 }
 
 async fn change_cursor(
@@ -50,9 +187,8 @@ async fn change_cursor(
 ) -> Result<(), EngineError> {
     for _ in 0..MAX_LOST_RACES {
         let key = layout::cursor(target);
-        let known: Stored<TargetCursor> = store::get(&*ports.items, key.clone()).await?.ok_or_else(|| {
-            EngineError::new(ErrorKind::NotFound, format!("target {target} is not declared")).with("field", "target")
-        })?;
+        let known: Stored<TargetCursor> =
+            store::get(&*ports.items, key.clone()).await?.ok_or_else(|| not_declared(target))?;
         let mut changed = known.value.clone();
         change(&mut changed);
         if changed == known.value {
@@ -74,7 +210,8 @@ pub async fn redrive(ports: &Ports, key: &TriggerKey, by: &str, trace: &TraceId)
     let arrow = Arrow::Redrive { by: by.to_owned() };
     // The evaluation that follows meets the queued trigger and sends it.
     follow(ports, key, &arrow, trace, |trigger, cursor| {
-        let is_last = cursor.failed.as_ref() == Some(&trigger.key) && cursor.open.is_none();
+        let is_held = cursor.open.as_ref() == Some(&trigger.key);
+        let is_last = is_held || (cursor.failed.as_ref() == Some(&trigger.key) && cursor.open.is_none());
         if trigger.status().word() == StatusWord::Failed && !is_last {
             return Err(conflict(trigger, "another trigger of its target is open or has taken over its data"));
         }
@@ -98,11 +235,30 @@ pub async fn decide(
     follow(ports, key, &Arrow::Decide { decision, by: by.to_owned() }, trace, |_, _| Ok(())).await
 }
 
-/// Skips a queued or waiting trigger: its range counts as consumed.
+/// Skips a queued or waiting trigger, or one that failed and holds its target: its range counts as
+/// consumed.
 ///
-/// Errors: `Conflict` where it is neither.
+/// Errors: `Conflict` where it is none of these.
 pub async fn skip(ports: &Ports, key: &TriggerKey, by: &str, trace: &TraceId) -> Result<Operated, EngineError> {
+    let trigger = history::trigger(ports, key).await?.value;
+    if matches!(trigger.status(), Status::Failed { .. }) {
+        let cursor: Option<Stored<TargetCursor>> = store::get(&*ports.items, layout::cursor(&trigger.target)).await?;
+        if cursor.is_some_and(|cursor| cursor.value.open.as_ref() == Some(key)) {
+            // There is no arrow from FAILED to SKIPPED but by a takeover: it is queued and taken back.
+            requeue(ports, key, by).await?;
+        }
+    }
     follow(ports, key, &Arrow::Skip { why: format!("by {by}") }, trace, |_, _| Ok(())).await
+}
+
+/// A trigger that failed and holds its target, queued again and not sent.
+async fn requeue(ports: &Ports, key: &TriggerKey, by: &str) -> Result<(), EngineError> {
+    let trigger = history::trigger(ports, key).await?;
+    let arrow = Arrow::Redrive { by: by.to_owned() };
+    let queued = trigger.value.apply(&arrow, ports.clock.now());
+    let queued = queued.map_err(|illegal| conflict(&trigger.value, &illegal.to_string()))?;
+    let action = Write::Replace(trigger_draft(&queued)?, trigger.rev);
+    store::write(&*ports.items, &*ports.random, &[action]).await.map(|_| ())
 }
 
 /// One arrow of a trigger and what it means for its target's slot, in one transaction.
@@ -127,9 +283,11 @@ async fn follow(
             .value
             .apply(arrow, ports.clock.now())
             .map_err(|illegal| conflict(&trigger.value, &illegal.to_string()))?;
-        if next.has_ended() && changed.open.as_ref() == Some(&next.key) {
+        let has_failed = matches!(next.status(), Status::Failed { .. });
+        let stays = has_failed && holds_failed(ports, &target).await?;
+        if next.has_ended() && changed.open.as_ref() == Some(&next.key) && !stays {
             changed.open = None;
-            changed.failed = matches!(next.status(), Status::Failed { .. }).then(|| next.key.clone());
+            changed.failed = has_failed.then(|| next.key.clone());
         }
         let actions = [
             Write::Replace(trigger_draft(&next)?, trigger.rev),
@@ -141,6 +299,12 @@ async fn follow(
         }
     }
     Err(store::lost_too_often("operate").with("trigger", key))
+}
+
+/// Whether a failed trigger keeps its target's slot.
+async fn holds_failed(ports: &Ports, target: &TargetId) -> Result<bool, EngineError> {
+    let definition: Option<Stored<Definition>> = store::get(&*ports.items, layout::definition(target)).await?;
+    Ok(definition.is_some_and(|known| known.value.target.policies.on_failed == OnFailed::Hold))
 }
 
 fn conflict(trigger: &Trigger, why: &str) -> EngineError {

@@ -154,6 +154,9 @@ pub struct RegisteredTarget {
     pub id: TargetId,
     /// The workflow that it starts.
     pub workflow: WorkflowRef,
+    /// Whether it takes in assets by prefix.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_prefixes: bool,
 }
 
 impl RegisteredTarget {

@@ -46,7 +46,7 @@ pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
             ReasonCode::TriggerFailed,
             format!("trigger {} failed: {code}", open.key),
             open.log.last().map(|passage| passage.at),
-            format!("redrive trigger {}, or skip it", open.key),
+            format!("redrive trigger {}, or skip it to give it up", open.key),
         ),
         _ if open.has_ended() || gives_way(inputs, open) => return None,
         Status::Unknown { held: true, detail, since, .. } => (

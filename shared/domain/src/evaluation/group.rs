@@ -28,7 +28,7 @@ fn next_window(inputs: &Inputs<'_>, group: &Group) -> Option<Window> {
     }
     let windowed = group.members.iter().filter(|member| member.conditions.every.is_some());
     let begun = windowed.map(|member| {
-        let state = inputs.assets.get(&member.asset)?.state?;
+        let state = inputs.assets.get(&member.asset)?.live()?;
         let first = state.watermark.as_ref().map(|watermark| watermark.first);
         let declared = member::taken(inputs, &group.name, member, Some(state)).watermark;
         Timestamp::from_millisecond(declared.or(first)?.0).ok()

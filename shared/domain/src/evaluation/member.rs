@@ -59,7 +59,7 @@ pub(super) fn taken(inputs: &Inputs<'_>, group: &GroupName, member: &Member, sta
 pub(super) fn at_hand(inputs: &Inputs<'_>, group: &GroupName, member: &Member) -> Taken {
     let view = inputs.assets.get(&member.asset).copied().unwrap_or(AssetView::of(0, None));
     let taken = taken(inputs, group, member, view.state);
-    let Some(state) = view.state.filter(|state| state.hold.is_none()) else { return taken };
+    let Some(state) = view.live().filter(|state| state.hold.is_none()) else { return taken };
     let chosen = choice::choose(inputs, view, state, &member.conditions, taken.position()).ok();
     let data = || {
         let data = state.data.as_ref().map(|data| &data.mark);
@@ -81,7 +81,7 @@ type Judged = Result<(Option<crate::version::Version>, Taken), (Obstacle, Option
 
 impl<'a> Judge<'a, '_> {
     fn judge(&self) -> Judged {
-        let Some(state) = self.view.state else { return Err((self.unknown_asset(), None)) };
+        let Some(state) = self.view.live() else { return Err((self.unknown_asset(), None)) };
         let conditions = &self.member.conditions;
         let needs_version = conditions.snapshot_required && conditions.every.is_none();
         let beyond = if needs_version { self.taken.position() } else { None };

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{GroupEvaluation, Inputs, MemberEvaluation, barrier, member};
 use crate::cursor::{Taken, TargetCursor};
-use crate::ids::{AssetId, GroupName};
+use crate::ids::{AssetId, GroupName, TriggerKey};
 use crate::policy::{Coalesce, Window};
 use crate::reason::{Reason, Verdict};
 use crate::start_params::start_parameters;
@@ -82,15 +82,33 @@ pub fn manual(inputs: &Inputs<'_>, request: &str) -> Result<ClaimPlan, Reason> {
     Ok(forced(inputs, &groups, StartReason::Manual, None, Some(request)))
 }
 
-/// The cursors after everything that is there counts as taken, without a trigger.
-pub fn consume(inputs: &Inputs<'_>) -> TargetCursor {
+/// The key of what a person's request starts: the same request is the same trigger.
+pub fn manual_key(inputs: &Inputs<'_>, request: &str) -> TriggerKey {
+    let groups: BTreeSet<GroupName> = inputs.target.groups.iter().map(|group| group.name.clone()).collect();
+    trigger_key(&Distinct {
+        target: &inputs.target.id,
+        generation: inputs.target.generation,
+        groups: &groups,
+        ranges: &[],
+        window: None,
+        tick: None,
+        request: Some(request),
+        registers: &[],
+    })
+}
+
+/// The cursors after everything that is there of an asset, or of all of them, counts as taken without
+/// a trigger.
+pub fn consume(inputs: &Inputs<'_>, asset: Option<AssetId>) -> TargetCursor {
     let mut cursor = inputs.cursor.clone();
     for group in &inputs.target.groups {
-        for member in &group.members {
+        for member in group.members.iter().filter(|member| asset.is_none_or(|asset| member.asset == asset)) {
             let reach = member::at_hand(inputs, &group.name, member);
             cursor.take(&group.name, member.asset, &reach);
         }
-        if let (Some(every), Some(slowest)) = (super::group::every(group), slowest_watermark(inputs, group)) {
+        if let (Some(every), Some(slowest), None) =
+            (super::group::every(group), slowest_watermark(inputs, group), asset)
+        {
             // The window in which the slowest member stands has not ended: the one before has.
             let open = every.containing(slowest);
             let before = every.containing(open.start - SignedDuration::from_secs(1));
@@ -108,7 +126,7 @@ pub fn consume(inputs: &Inputs<'_>) -> TargetCursor {
 fn slowest_watermark(inputs: &Inputs<'_>, group: &Group) -> Option<Timestamp> {
     let windowed = group.members.iter().filter(|member| member.conditions.every.is_some());
     let watermarks = windowed.map(|member| {
-        let at = inputs.assets.get(&member.asset)?.state?.watermark.as_ref()?.at;
+        let at = inputs.assets.get(&member.asset)?.live()?.watermark.as_ref()?.at;
         Timestamp::from_millisecond(at.0).ok()
     });
     watermarks.collect::<Option<Vec<_>>>()?.into_iter().min()

@@ -59,7 +59,7 @@ pub(super) fn timing(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> Timing 
         forced = Some((StartReason::Deadline, at));
     }
     if policies.on_backfill == OnBackfill::Hold {
-        let views = inputs.assets.values().filter_map(|view| view.state);
+        let views = inputs.assets.values().filter_map(super::AssetView::live);
         let holding = views.filter_map(|state| backfill_that_holds(state, inputs.now));
         dues.extend(holding.map(|(_, backfill)| backfill.since + BACKFILL_HOLDS_FOR));
     }
@@ -105,7 +105,7 @@ fn gate(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> Option<Gate> {
     };
     if let Some(quiet) = policies.quiet_period {
         let ready = groups.iter().filter(|group| group.verdict == Verdict::Ready);
-        let states = ready.flat_map(|group| &group.members).filter_map(|member| inputs.assets.get(&member.id)?.state);
+        let states = ready.flat_map(|group| &group.members).filter_map(|member| inputs.assets.get(&member.id)?.live());
         let last = states.filter_map(|state| state.data.as_ref()).map(|data| data.mark.since).max();
         if let Some(last) = last.filter(|last| now < *last + quiet.duration()) {
             let (expected, actual) = (format!("no commit for {quiet}"), format!("the last one came at {last}"));

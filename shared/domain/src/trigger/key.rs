@@ -46,7 +46,8 @@ pub fn trigger_key(parts: &Distinct<'_>) -> TriggerKey {
     }
     let mut ranges: Vec<&Range> = parts.ranges.iter().collect();
     ranges.sort_by_key(|range| range.asset);
-    for range in ranges {
+    // A request that is repeated is the same whatever has been committed meanwhile.
+    for range in ranges.into_iter().filter(|_| parts.request.is_none()) {
         let _ = match &range.bounds.to {
             Some(to) => writeln!(
                 text,
@@ -65,7 +66,7 @@ pub fn trigger_key(parts: &Distinct<'_>) -> TriggerKey {
     if let Some(request) = parts.request {
         let _ = writeln!(text, "request {request}");
     }
-    for (asset, register) in parts.registers {
+    for (asset, register) in parts.registers.iter().filter(|_| parts.request.is_none()) {
         let _ = writeln!(text, "register {asset} {register}");
     }
     let digest = Sha256::digest(text.as_bytes());

@@ -134,8 +134,8 @@ impl World {
     pub(crate) fn evaluate(&self) -> Evaluation {
         let trigger = |key: &Option<TriggerKey>| key.as_ref().and_then(|key| self.triggers.get(key));
         let views = self.states.iter().map(|(id, state)| {
-            let state = self.histories[id].is_registered.then_some(state);
-            (*id, AssetView::of(7, state))
+            let is_registered = self.histories[id].is_registered;
+            (*id, AssetView { is_registered, ..AssetView::of(7, Some(state)) })
         });
         evaluate(&Inputs {
             target: &self.target,

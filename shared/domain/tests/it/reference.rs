@@ -28,13 +28,6 @@ pub(crate) struct History {
     pub(crate) is_registered: bool,
 }
 
-impl History {
-    /// Of a deregistered asset nothing is known that no cursor says.
-    fn known_baseline(&self) -> Option<Position> {
-        self.baseline.filter(|_| self.is_registered)
-    }
-}
-
 /// What stands in the way of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Slot {
@@ -104,14 +97,12 @@ impl Memory {
 
     pub(crate) fn mark(&self, group: &GroupName, asset: AssetId, history: &History) -> Option<Position> {
         let mark = self.marks.get(&(group.clone(), asset)).copied().unwrap_or_default();
-        mark.claimed.or(history.known_baseline())
+        mark.claimed.or(history.baseline)
     }
 
     fn through(&self, group: &GroupName, asset: AssetId, history: &History) -> Option<Position> {
         let mark = self.marks.get(&(group.clone(), asset)).copied().unwrap_or_default();
-        // What a trigger has claimed began where it was then, registered or not by now.
-        let began = if mark.claimed.is_some() { history.baseline } else { history.known_baseline() };
-        mark.through.or(began)
+        mark.through.or(history.baseline)
     }
 
     /// What a claim would take now; `None` where none would succeed.

@@ -51,7 +51,9 @@ impl Loaded {
         let mut assets = BTreeMap::new();
         for (id, head) in &self.heads {
             let history = self.histories.get(id).map_or(&[][..], Vec::as_slice);
-            assets.insert(*id, AssetView { rev: head.rev, state: head.value.live_state(), history });
+            let is_registered = head.value.deregistered_at.is_none();
+            let state = Some(&head.value.state);
+            assets.insert(*id, AssetView { rev: head.rev, state, is_registered, history });
         }
         ask(&Inputs {
             target: &self.definition.value.target,

@@ -19,6 +19,7 @@ use lakebell_domain::cursor::TargetCursor;
 use lakebell_domain::evaluation::Evaluation;
 use lakebell_domain::ids::{AssetId, GroupName, ProjectCode, TargetId, TraceId, WorkflowCode};
 use lakebell_domain::target::{AssetPrefix, AssetSelector, KnownAsset, KnownAssets, Target, TargetSpec};
+use lakebell_domain::trigger::Trigger;
 
 use self::start::Begin;
 use crate::assets;
@@ -100,6 +101,50 @@ pub async fn take_in(ports: &Ports, id: &TargetId, trace: &TraceId) -> Result<Op
         }
     }
     Err(store::lost_too_often("take in").with("target", id))
+}
+
+/// Begins a target anew: the next generation, with cursors where the declaration says.
+///
+/// Errors: `NotFound`; `Conflict` while a trigger of it has not ended.
+pub(crate) async fn begin_anew(ports: &Ports, id: &TargetId) -> Result<(), EngineError> {
+    for _ in 0..MAX_LOST_RACES {
+        let known = load(ports, id).await?;
+        let (Some(live), Some(definition), Some(cursor)) = (known.live(), &known.definition, &known.cursor) else {
+            return Err(not_found(id));
+        };
+        if let Some(open) = &cursor.value.open {
+            let trigger: Option<Stored<Trigger>> = store::get(&*ports.items, layout::trigger(open)).await?;
+            if trigger.is_some_and(|trigger| !trigger.value.has_ended()) {
+                let message = format!("trigger {open} has not ended; skip it, or reset when it has");
+                return Err(EngineError::new(ErrorKind::Conflict, message).with("target", id));
+            }
+        }
+        let mut anew = live.clone();
+        anew.target.generation += 1;
+        let keys: Vec<_> = anew.target.assets().into_keys().map(layout::head).collect();
+        let items = ports.items.get(&keys).await?;
+        let mut heads = BTreeMap::new();
+        for asset in anew.target.assets().into_keys() {
+            if let Some(item) = store::pick(&items, &layout::head(asset)) {
+                heads.insert(asset, store::decode::<AssetHead>(item)?.value);
+            }
+        }
+        let mut cursors = TargetCursor {
+            definition_rev: definition.rev + 1,
+            paused: cursor.value.paused.clone(),
+            since: Some(ports.clock.now()),
+            ..TargetCursor::default()
+        };
+        start::begin(&mut cursors, &anew.target, &heads, Begin::Declared(&anew.spec.start_from), |_, _| false);
+        let actions = [
+            Write::Replace(store::draft(layout::definition(id), &anew)?, definition.rev),
+            Write::Replace(cursor_draft(id, &cursors)?, cursor.rev),
+        ];
+        if store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
+            return Ok(());
+        }
+    }
+    Err(store::lost_too_often("reset").with("target", id))
 }
 
 /// Writes pointers, then definition and cursors; `None` where somebody was first. The second part
@@ -213,7 +258,8 @@ async fn write_target(
     };
     start::begin(&mut cursor, &definition.target, heads, begin, had);
     let definition_draft = store::draft(layout::definition(id), definition)?;
-    let entry = RegisteredTarget { id: id.clone(), workflow: definition.target.workflow.clone() };
+    let has_prefixes = definition.target.groups.iter().any(|group| !group.prefixes.is_empty());
+    let entry = RegisteredTarget { id: id.clone(), workflow: definition.target.workflow.clone(), has_prefixes };
     let registered = layout::registered_target(id);
     let entry_draft = store::draft(registered.clone(), &entry)?;
     let entry_known = ports.items.get(std::slice::from_ref(&registered)).await?;
