@@ -181,8 +181,10 @@ fn records(finding: &Finding, outcome: &Outcome, was_held: bool, changed: bool) 
 /// What a person should know about a commit: how it was found, and what its reader remarked.
 fn detail(commit: &Commit, circumstance: Option<&str>) -> Option<String> {
     let says = |name: &str, value: Value| commit.extra.get(name) == Some(&value);
-    let names = commit.extra.get("not_understood").and_then(Value::as_array);
-    let names = names.map(|names| names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "));
+    let list = |name: &str| {
+        let names = commit.extra.get(name).and_then(Value::as_array)?;
+        Some(names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
+    };
     let remarks = [
         circumstance.map(str::to_owned),
         says("order", "observation".into()).then(|| {
@@ -192,8 +194,10 @@ fn detail(commit: &Commit, circumstance: Option<&str>) -> Option<String> {
         says("catalog_managed", true.into()).then(|| {
             "the table is catalog-managed: commits may become visible late, when the catalog publishes them".to_owned()
         }),
-        names
+        list("not_understood")
             .map(|names| format!("the table demands what is not understood: {names}; commits may mean something else")),
+        list("lost")
+            .map(|names| format!("beside it, and no commits: {names}, which lost a race or belong to another history")),
         says("movement", "gap".into()).then(|| "snapshots before it expired unread".to_owned()),
     ];
     let remarks: Vec<String> = remarks.into_iter().flatten().collect();

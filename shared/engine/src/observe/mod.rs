@@ -8,6 +8,7 @@
 
 mod delta;
 mod findings;
+mod iceberg;
 mod paimon;
 mod recognise;
 mod table;
@@ -192,6 +193,7 @@ async fn read(
     let reading = match head.key.format() {
         Format::Paimon => paimon::Reader { table: table() }.read(state, ring, look).await,
         Format::Delta => delta::Reader { table: table() }.read(state, ring, look).await,
+        Format::Iceberg => iceberg::Reader { table: table() }.read(state, ring, look).await,
         other => {
             return Err(EngineError::new(ErrorKind::Invalid, format!("{other} tables cannot be read in this version")));
         }

@@ -2,6 +2,7 @@
 //! table shows.
 
 mod delta;
+mod iceberg;
 
 use std::time::Duration;
 
