@@ -11,7 +11,8 @@ use lakebell_domain::cursor::{Paused, TargetCursor};
 use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, evaluate};
 use lakebell_domain::event::{CommitFacts, Event, EventKind, Outcome, Source, commit_token};
 use lakebell_domain::state::{
-    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, SchemaDetail, SchemaStatus, Trouble, TroubleCode,
+    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, SchemaDetail, SchemaStatus, Trouble,
+    TroubleCode,
 };
 use lakebell_domain::target::{Advance, Target, TargetSpec};
 use lakebell_domain::trigger::{Bounds, Distinct, Range, Trigger, trigger_key};

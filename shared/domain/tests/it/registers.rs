@@ -3,8 +3,7 @@
 use lakebell_domain::commit::{Commit, CommitKind, Millis};
 use lakebell_domain::event::Outcome;
 use lakebell_domain::state::{
-    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, QualityVerdict, SchemaDetail, SchemaStatus, Severity,
-    Transition, Trouble, TroubleCode, Verdict,
+    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, QualityVerdict, SchemaDetail, SchemaStatus, Severity, Transition, Trouble, TroubleCode, Verdict,
 };
 use lakebell_domain::version::{Epoch, Fingerprint, Ordinal};
 
