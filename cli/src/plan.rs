@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::ids::{ProjectCode, TargetId};
-use lakebell_domain::target::TargetSpec;
+use lakebell_domain::target::{AssetPrefix, AssetSelector, TargetSpec};
 use lakebell_engine::assets::AssetSpec;
 use lakebell_engine::ports::scheduler::ConnectionSpec;
 use lakebell_engine::records::Warehouse;
@@ -166,8 +166,11 @@ fn target_gone(id: TargetId, prune: bool) -> Step {
 /// of the file depends on stays too.
 fn assets_gone(declared: &Declarations, current: &Current, prune: bool) -> Vec<Step> {
     let mut wanted: BTreeSet<&AssetKey> = declared.assets.iter().map(|spec| &spec.key).collect();
-    let groups = declared.targets.iter().flat_map(|(_, spec)| &spec.groups);
-    wanted.extend(groups.flat_map(|group| &group.dependencies).map(|dependency| &dependency.asset));
+    let groups = || declared.targets.iter().flat_map(|(_, spec)| &spec.groups);
+    let selectors = || groups().flat_map(|group| &group.dependencies).map(|dependency| &dependency.asset);
+    wanted.extend(selectors().filter_map(AssetSelector::key));
+    let prefixes: Vec<&AssetPrefix> = selectors().filter_map(AssetSelector::prefix).collect();
+    let is_wanted = |key: &AssetKey| wanted.contains(key) || prefixes.iter().any(|prefix| prefix.takes_in(key));
     let known_warehouses = current.warehouses.iter().filter_map(|known| serde_json::from_value(known.clone()).ok());
     let warehouses: Vec<Warehouse> = declared.warehouses.iter().cloned().chain(known_warehouses).collect();
     // The list also has assets that no project owns.
@@ -178,7 +181,7 @@ fn assets_gone(declared: &Declarations, current: &Current, prune: bool) -> Vec<S
         .iter()
         .filter(is_own)
         .filter_map(|known| Some((at(known, "/key").parse().ok()?, at(known, "/location").parse().ok()?)))
-        .filter(|(key, location): &(AssetKey, Location)| !wanted.contains(key) && !is_found_by_itself(location))
+        .filter(|(key, location): &(AssetKey, Location)| !is_wanted(key) && !is_found_by_itself(location))
         .map(|(key, _)| removal("asset", key.to_string(), prune, Operation::Deregister(declared.project, key)))
         .collect()
 }

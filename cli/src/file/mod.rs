@@ -1,6 +1,7 @@
 //! `lakebell.yaml`: what a deployment should hold.
 
 mod position;
+mod target;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,8 +10,8 @@ use std::path::Path;
 
 use lakebell_domain::Invalid;
 use lakebell_domain::asset::{Format, Location};
-use lakebell_domain::ids::{ConnectionName, ProjectCode, TargetId, TargetName, TaskCode, WorkflowCode};
-use lakebell_domain::target::{GroupSpec, TargetSpec, WorkflowRef};
+use lakebell_domain::ids::{ProjectCode, TargetId};
+use lakebell_domain::target::{LATER_KEYS, TargetSpec};
 use lakebell_engine::assets::AssetSpec;
 use lakebell_engine::ports::scheduler::ConnectionSpec;
 use lakebell_engine::records::Warehouse;
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use self::position::Node;
+use self::target::TargetEntry;
 use crate::error::{CliError, Place};
 
 /// What a file declares, checked as far as that is possible without the deployment.
@@ -54,40 +56,6 @@ struct WarehouseEntry {
     format: Format,
     catalog: Option<String>,
     project: Option<ProjectCode>,
-}
-
-/// A target, whose project is the file's unless it says otherwise: the fields of [`TargetSpec`]
-/// and `project`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct TargetEntry {
-    project: Option<ProjectCode>,
-    name: Option<TargetName>,
-    connection: Option<ConnectionName>,
-    workflow_definition_code: Option<WorkflowCode>,
-    workflow_definition_name: Option<String>,
-    task_definition_code: Option<TaskCode>,
-    groups: Vec<GroupSpec>,
-    enabled_flag: Option<u8>,
-}
-
-impl TargetEntry {
-    fn into_spec(self) -> Result<TargetSpec, Invalid> {
-        let connection = match self.connection {
-            Some(connection) => connection,
-            None => ConnectionName::new("default")?,
-        };
-        Ok(TargetSpec {
-            name: self.name,
-            connection,
-            workflow_definition_code: self.workflow_definition_code,
-            workflow_definition_name: self.workflow_definition_name,
-            task_definition_code: self.task_definition_code,
-            groups: self.groups,
-            enabled_flag: self.enabled_flag.unwrap_or(1),
-            ..TargetSpec::starting(WorkflowRef::Name(String::new()), Vec::new())
-        })
-    }
 }
 
 /// Reads a file.
@@ -134,17 +102,18 @@ fn in_file(path: &Path, field: &str, error: &serde_saphyr::Error) -> CliError {
     let problem = said.strip_suffix(&format!(" at line {line}, column {column}")).unwrap_or(&said);
     // The advice after the comma is for programmers.
     let problem = problem.strip_suffix(", set DuplicateKeyPolicy in Options if acceptable").unwrap_or(problem);
+    let place = Place { path: path.to_owned(), line, column };
+    let field = if field == "." { String::new() } else { field.to_owned() };
+    if let Some(later) = LATER_KEYS.into_iter().find(|key| problem.starts_with(&format!("unknown field `{key}`"))) {
+        let problem = format!("`{later}` is not available in this version");
+        return CliError::InFile { place, field, problem, hint: "leave it out".to_owned() };
+    }
     // A refused text is told with its reason, as `field: problem; hint`.
     let (problem, hint) = match problem.rsplit_once("; ") {
         Some((problem, hint)) => (problem, hint),
         None => (problem, "docs/lakebell-yaml.md says what goes where"),
     };
-    CliError::InFile {
-        place: Place { path: path.to_owned(), line, column },
-        field: if field == "." { String::new() } else { field.to_owned() },
-        problem: problem.to_owned(),
-        hint: hint.to_owned(),
-    }
+    CliError::InFile { place, field, problem: problem.to_owned(), hint: hint.to_owned() }
 }
 
 fn check(document: Document) -> Result<Declarations, Invalid> {
@@ -187,7 +156,7 @@ fn targets(entries: Vec<TargetEntry>, default: ProjectCode) -> Result<Vec<(Targe
         let place = format!("targets[{at}]");
         let project = entry.project.unwrap_or(default);
         positive(project, &format!("{place}.project"))?;
-        let spec = entry.into_spec().map_err(|invalid| invalid.within(&place))?;
+        let spec = entry.spec;
         spec.check().map_err(|invalid| invalid.within(&place))?;
         let name = spec.target_name().map_err(|invalid| invalid.within(&place))?;
         targets.push((TargetId { project, name }, spec));

@@ -1,3 +1,5 @@
+use serde_json::Value;
+
 use super::*;
 
 fn refusal(text: &str) -> String {
@@ -28,8 +30,136 @@ fn absent_fields_have_their_defaults() {
 fn an_unknown_field_is_refused_naming_the_allowed_ones() {
     let text = format!("{START}targets:\n  - name: a\n    worklowDefinitionCode: 5\n");
     let said = refusal(&text);
-    assert!(said.contains("unknown field `worklowDefinitionCode`, expected one of project, name"), "{said}");
+    assert!(said.contains("unknown field `worklowDefinitionCode`, expected one of name, connection"), "{said}");
     assert!(said.contains("at     lakebell.yaml:4:5") && said.contains("field  targets[0]"), "{said}");
+}
+
+#[test]
+fn a_key_of_a_later_version_is_refused_by_name() {
+    let text = format!(
+        "{START}targets:\n  - workflowDefinitionCode: 5\n    groups:\n      - dependencies:\n          - asset: paimon://d/t\n            partition: dt\n"
+    );
+    let said = refusal(&text);
+    assert!(said.starts_with("`partition` is not available in this version\n"), "{said}");
+    assert!(said.contains("lakebell.yaml:7:13") && said.contains("dependencies[0].partition"), "{said}");
+}
+
+/// Every key of a target and of its groups, none at its default.
+const EVERY_KEY: &str = "
+  - name: full
+    project: 8
+    connection: ds
+    workflowDefinitionName: w
+    taskDefinitionCode: 3
+    enabledFlag: 0
+    coalesce: newest
+    startFrom: 41
+    onBackfill: ignore
+    onRewrite: follow
+    settle: 5m
+    onFailed: hold
+    onUndecided: assume-absent
+    onResume: skip
+    orAt: {cron: 0 6 * * *, timeZone: Asia/Shanghai}
+    quietPeriod: 90s
+    minInterval: 1h
+    notBefore: {time: 06:30, timeZone: UTC}
+    runWindow: {from: 22:00, to: 05:00, timeZone: UTC}
+    maxActive: 2
+    afterWorkflow: nightly
+    deadline: {by: 07:00, timeZone: UTC}
+    onDeadline: fire
+    mode: shadow
+    startAs: start
+    allowSelfLoop: true
+    checkIntervalSeconds: 30
+    groups:
+      - name: a
+        advance: {atLeast: 1}
+        independent: true
+        dependencies:
+          - asset: paimon://c/d/t
+            alias: t
+            minSnapshotId: 7
+            ignoreEmpty: true
+            watermark: 2024-09-10T23:59:59Z
+            maxLag: 15m
+            qualityStatus: PASSED
+            checks: [rows, 5]
+            onFailedVersion: pass-over
+            schemaStatus: COMPATIBLE
+            tag: daily-*
+            backfill: COMPLETED
+            cdcLagRecovered: true
+          - asset: paimon://d/u
+            commitKinds: [APPEND]
+            operations: {include: ['spark*'], exclude: [x]}
+            optional: true
+          - {asset: paimon://d/v, minNewSnapshots: 3, minDeltaRecords: 100}
+          - {asset: paimon://d/ods_*}
+  - workflowDefinitionCode: 5
+    timeoutMinutes: 30
+    coalesce: each
+    startFrom: current
+    groups: [{dependencies: [{asset: paimon://d/t}]}]
+  - workflowDefinitionCode: 6
+    startAs: complement
+    groups: [{dependencies: [{asset: paimon://d/t, snapshotRequired: false, every: {period: 1d, timeZone: Asia/Shanghai}}]}]
+";
+
+#[test]
+fn every_key_of_a_target_is_taken() {
+    let declared = parse(Path::new("x"), &format!("{START}targets:{EVERY_KEY}")).unwrap();
+    let (id, spec) = &declared.targets[0];
+    assert_eq!(id.to_string(), "8/full");
+    let read: Value = serde_json::to_value(spec).unwrap();
+    // What is not at its default is written again, so nothing was dropped on the way.
+    let text: Vec<Value> = serde_saphyr::from_str(EVERY_KEY).unwrap();
+    for (key, _) in text[0].as_object().unwrap() {
+        let is_default = key == "coalesce" || key == "startAs";
+        assert_eq!(read.get(key).is_some(), !is_default && key != "project", "{key}: {read}");
+    }
+    let keys = |dependency: &Value| dependency.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    for (at, dependency) in text[0]["groups"][0]["dependencies"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(keys(&read["groups"][0]["dependencies"][at]), keys(dependency));
+    }
+    assert_eq!((&read["startFrom"], &read["notBefore"]["time"]), (&Value::from("41"), &Value::from("06:30")));
+    assert!(declared.targets[2].1.has_windows());
+}
+
+#[test]
+fn what_the_domain_refuses_is_at_its_line() {
+    let of = |target: &str| refusal(&format!("{START}targets:\n  - workflowDefinitionCode: 5\n{target}"));
+    let group = "    groups: [{dependencies: [{asset: paimon://d/t}]}]\n";
+    let table = [
+        (format!("{group}    maxActive: 0\n"), "5:16", "targets[0].maxActive", "0 active instances"),
+        (
+            format!("{group}    coalesce: each\n    orAt: {{cron: 0 6 * * *, timeZone: UTC}}\n"),
+            "6:11",
+            "targets[0].orAt",
+            "not defined with `coalesce: each`",
+        ),
+        (format!("{group}    orAt: {{cron: 0 6 * * *}}\n"), "5:11", "targets[0].orAt", "needs a time zone"),
+        (format!("{group}    quietPeriod: 5 minuten\n"), "5:18", "targets[0].quietPeriod", "no length of time"),
+        (
+            "    groups:\n      - dependencies:\n          - asset: paimon://d/t\n            checks: [a]\n".to_owned(),
+            "7:21",
+            "targets[0].groups[0].dependencies[0].checks",
+            "no `qualityStatus`",
+        ),
+        (
+            "    groups:\n      - dependencies:\n          - asset: paimon://d/t\n            qualityStatus: OK\n"
+                .to_owned(),
+            "7:28",
+            "dependencies[0].qualityStatus",
+            "unknown variant",
+        ),
+    ];
+    for (target, place, field, problem) in table {
+        let said = of(&target);
+        assert!(said.contains(problem) && said.contains(field), "{said}");
+        assert!(said.contains(&format!("lakebell.yaml:{place}\n")), "{place}: {said}");
+    }
 }
 
 #[test]

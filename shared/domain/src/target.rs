@@ -3,12 +3,14 @@
 mod check;
 mod conditions;
 mod resolve;
+mod rfc;
 mod rule;
 mod selector;
 mod spec;
 
 pub use conditions::{Conditions, Minimum, OnFailedVersion, QualityCondition};
 pub use resolve::{KnownAsset, KnownAssets, ordinal_of};
+pub use rfc::{DependencyRecord, Gathered, gather};
 pub use selector::{AssetPrefix, AssetSelector};
 pub use spec::{Compatible, Completed, DependencySpec, GroupSpec, Passed, SnapshotIdText, StartFrom, TargetSpec};
 
@@ -19,6 +21,9 @@ use serde::{Deserialize, Serialize};
 use crate::asset::AssetKey;
 use crate::ids::{Alias, AssetId, ConnectionName, GroupName, TargetId, TaskCode, WorkflowCode};
 use crate::policy::{Coalesce, Policies};
+
+/// Keys of conditions that a later version has, and that this one refuses by name.
+pub const LATER_KEYS: [&str; 6] = ["partition", "partitionKey", "join", "fullSet", "horizon", "partitionFrom"];
 
 /// Most members of one group: a claim reads and names each of them.
 pub const MAX_GROUP_MEMBERS: usize = 99;

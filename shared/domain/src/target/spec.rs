@@ -16,7 +16,7 @@ use crate::policy::{
     OnUndecided, Operations, OrAt, Pattern, Policies, RunWindow, StartAs,
 };
 
-/// A target as a person declares it, by asset keys. Every key is described in `docs/yaml.md`.
+/// A target as a person declares it, by asset keys. Every key is described in `docs/lakebell-yaml.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TargetSpec {
@@ -189,7 +189,7 @@ impl GroupSpec {
     }
 }
 
-fn default_group() -> GroupName {
+pub(super) fn default_group() -> GroupName {
     GroupName::new("default").unwrap_or_else(|_| unreachable!("`default` is a valid name"))
 }
 
