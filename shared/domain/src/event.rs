@@ -1,9 +1,15 @@
 //! The kept record of what a hint or a read found, with its outcome for the state.
 
+mod evidence;
+
+pub use evidence::{CheckFacts, PushedEvidence, verdict_token};
+
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::commit::{Commit, CommitKind, Millis};
 use crate::evaluation::PastCommit;
@@ -165,6 +171,12 @@ pub struct Event {
     /// The facts of the commit, where it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitFacts>,
+    /// The facts of what is no commit: with them its register can be replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<PushedEvidence>,
+    /// What the writer attached to a pushed event, as it stands.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, Value>,
     /// What else a person should know, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

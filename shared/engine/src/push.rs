@@ -169,6 +169,8 @@ async fn keep(
         trace: trace.clone(),
         position: None,
         commit: None,
+        evidence: None,
+        extra: std::collections::BTreeMap::new(),
         detail: Some(format!("event {} of {}", pushed.id, pushed.source)),
     };
     let draft = Draft {

@@ -6,7 +6,7 @@
 mod quality;
 mod registers;
 
-pub use quality::{CheckResult, MAX_CHECK_NAME, Quality, QualityVerdict, Severity, Verdict};
+pub use quality::{CheckResult, MAX_CHECK_NAME, PARKED, PARKED_TOO_LONG, Quality, QualityVerdict, Severity, Verdict};
 pub use registers::{
     Backfill, BackfillStatus, Baseline, Gap, Hole, Mark, Register, RewriteHold, SchemaDetail, SchemaRegister,
     SchemaStatus, TagEntry, Totals, Trouble, TroubleCode, WatermarkRegister,

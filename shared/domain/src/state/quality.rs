@@ -16,6 +16,10 @@ const MAX_PARKED: usize = 16;
 const MAX_CHECKS: usize = 24;
 /// Longest name of a check, in bytes.
 pub const MAX_CHECK_NAME: usize = 128;
+/// The reason beside the outcome of a verdict that waits for its commit.
+pub const PARKED: &str = "parked until its commit is visible";
+/// The reason beside the outcome of a verdict whose commit did not come while there was room.
+pub const PARKED_TOO_LONG: &str = "parked too long";
 
 /// What a finished check found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +95,18 @@ impl Finding {
     fn is_failure(&self) -> bool {
         self.result == CheckResult::Failed && self.severity == Severity::Error
     }
+
+    /// Which of two runs stands: the later one, and of two at the same time the graver one, so that
+    /// the order in which they are told does not matter.
+    fn rank(&self) -> (i64, u8) {
+        let gravity = match (self.result, self.severity) {
+            (CheckResult::Failed, Severity::Error) => 3,
+            (CheckResult::Errored, _) => 2,
+            (CheckResult::Failed, Severity::Warn) => 1,
+            (CheckResult::Passed, _) => 0,
+        };
+        (self.run, gravity)
+    }
 }
 
 /// The verdicts of the newest versions, and those that came before their commit.
@@ -134,7 +150,7 @@ impl Quality {
         if self.parked.len() > MAX_PARKED {
             self.parked.remove(0);
         }
-        Outcome::Ignored("parked until its commit is visible".to_owned())
+        Outcome::Ignored(PARKED.to_owned())
     }
 
     /// Binds what was parked for a version that has just become visible.
@@ -158,6 +174,11 @@ impl Quality {
         if self.versions.len() > MAX_VERSIONS {
             self.versions.remove(0);
         }
+    }
+
+    /// The verdicts that came before their commit, in the order in which they came.
+    pub fn parked(&self) -> &[Verdict] {
+        &self.parked
     }
 
     /// The versions with a verdict, oldest first.
@@ -211,12 +232,12 @@ impl Quality {
     }
 }
 
-/// For each check the later run wins.
+/// For each check the later run wins. The severity of a check that did not fail means nothing.
 fn record_run(checks: &mut BTreeMap<String, Finding>, verdict: &Verdict) -> Outcome {
     let run = Finding { result: verdict.result, severity: verdict.severity, run: verdict.run };
     match checks.get(&verdict.check) {
         Some(known) if *known == run => Outcome::Duplicate,
-        Some(known) if known.run >= run.run => Outcome::Superseded,
+        Some(known) if known.rank() >= run.rank() => Outcome::Superseded,
         None if checks.len() >= MAX_CHECKS => Outcome::Ignored(format!("more than {MAX_CHECKS} checks on one version")),
         _ => {
             checks.insert(verdict.check.clone(), run);

@@ -9,10 +9,12 @@ use std::path::PathBuf;
 use lakebell_domain::commit::{Commit, Millis};
 use lakebell_domain::cursor::{Paused, TargetCursor};
 use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, evaluate};
-use lakebell_domain::event::{CommitFacts, Event, EventKind, Outcome, Source, commit_token};
+use lakebell_domain::event::{
+    CheckFacts, CommitFacts, Event, EventKind, Outcome, PushedEvidence, Source, commit_token, verdict_token,
+};
 use lakebell_domain::state::{
-    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, SchemaDetail, SchemaStatus, Trouble,
-    TroubleCode,
+    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, PARKED, SchemaDetail, SchemaStatus, Severity,
+    Trouble, TroubleCode,
 };
 use lakebell_domain::target::{Advance, Target, TargetSpec};
 use lakebell_domain::trigger::{Bounds, Distinct, Range, Trigger, trigger_key};
@@ -167,6 +169,8 @@ fn events_with_each_outcome() {
         trace: "trace-1".parse().unwrap(),
         position: None,
         commit: None,
+        evidence: None,
+        extra: BTreeMap::new(),
         detail: None,
     };
     let full = Event {
@@ -183,6 +187,60 @@ fn events_with_each_outcome() {
         event(Outcome::Ignored("parked".to_owned()), EventKind::QualityCheckFailed, "9"),
     ];
     golden_both_ways("events", &events);
+    golden_both_ways("events_with_evidence", &events_with_evidence(event));
+}
+
+/// One event for each register that is no commit, and what a replay makes of it.
+fn events_with_evidence(event: impl Fn(Outcome, EventKind, &str) -> Event) -> Vec<Event> {
+    let check = CheckFacts {
+        check: "orders_suite".to_owned(),
+        result: CheckResult::Failed,
+        severity: Severity::Warn,
+        run: 1_790_000_000_000,
+        run_id: Some("0190a1b2".to_owned()),
+        snapshot_id: Some("5".to_owned()),
+        started_at: Some(at(0)),
+    };
+    let decided = |status| PushedEvidence::Schema { schema_id: 3, status };
+    let tag = crate::support::tag(0, 5);
+    let kept = [
+        (EventKind::QualityCheckFailed, PushedEvidence::Check(check)),
+        (EventKind::SchemaChangeApproved, decided(SchemaStatus::Compatible)),
+        (EventKind::SchemaChangeRejected, decided(SchemaStatus::Rejected)),
+        (EventKind::BackfillStarted, PushedEvidence::Backfill { id: "b1".to_owned(), status: BackfillStatus::Running }),
+        (EventKind::CdcLagRecovered, PushedEvidence::CdcLag),
+        (EventKind::WatermarkAdvanced, PushedEvidence::Watermark { at: Millis(1_790_000_000_000) }),
+        (EventKind::TagCreated, PushedEvidence::Tag { name: "daily".to_owned(), version: Some(tag) }),
+        (EventKind::TagDeleted, PushedEvidence::Tag { name: "daily".to_owned(), version: None }),
+        (EventKind::JobStatusChanged, PushedEvidence::Job { status: "FINISHED".to_owned() }),
+    ];
+    let kept = kept.into_iter().enumerate().map(|(n, (kind, evidence))| Event {
+        position: (n == 0).then(|| position(0, 5)),
+        extra: if n == 0 { BTreeMap::from([("unexpected".to_owned(), json!(1))]) } else { BTreeMap::new() },
+        evidence: Some(evidence),
+        ..event(Outcome::Advanced, kind, &n.to_string())
+    });
+    kept.collect()
+}
+
+#[test]
+fn events_are_replayed_into_their_registers() {
+    let text = std::fs::read_to_string(path("events_with_evidence")).unwrap();
+    let events: Vec<Event> = serde_json::from_str(&text).unwrap();
+    let replayed: Vec<_> = events.iter().map(|event| event.replayed(|_| Some(mark(0, 5)))).collect();
+    assert!(matches!(&replayed[0], Some(Evidence::Check(verdict, Some(_))) if verdict.ordinal == Ordinal(5)));
+    assert_eq!(replayed[1], Some(Evidence::SchemaDecided(3, SchemaStatus::Compatible)));
+    assert_eq!(replayed[4], Some(Evidence::CdcLagRecovered));
+    assert_eq!(replayed[7], Some(Evidence::TagDeleted("daily".to_owned())));
+    assert_eq!(replayed.iter().filter(|evidence| evidence.is_none()).count(), 1, "a job's status moves nothing");
+    let refused = Event { outcome: Outcome::Ignored("no".to_owned()), ..events[5].clone() };
+    assert_eq!(refused.replayed(|_| None), None);
+    let token = verdict_token(&check(5, "rows", CheckResult::Failed, 17));
+    assert_eq!(token, "00000000000000000005.00000000000000000017.error.rows");
+    let unbound = Event { position: None, ..events[0].clone() };
+    assert_eq!(unbound.replayed(|_| None), None);
+    let parked = Event { outcome: Outcome::Ignored(PARKED.to_owned()), ..events[0].clone() };
+    assert!(matches!(parked.replayed(|_| None), Some(Evidence::Check(_, None))));
 }
 
 fn evaluation(open: Option<&Trigger>) -> Evaluation {

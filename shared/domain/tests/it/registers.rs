@@ -3,7 +3,8 @@
 use lakebell_domain::commit::{Commit, CommitKind, Millis};
 use lakebell_domain::event::Outcome;
 use lakebell_domain::state::{
-    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, QualityVerdict, SchemaDetail, SchemaStatus, Severity, Transition, Trouble, TroubleCode, Verdict,
+    AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, QualityVerdict, SchemaDetail, SchemaStatus, Severity,
+    Transition, Trouble, TroubleCode, Verdict,
 };
 use lakebell_domain::version::{Epoch, Fingerprint, Ordinal};
 
@@ -298,6 +299,13 @@ fn a_version_is_what_the_latest_runs_of_its_checks_say() {
     assert_eq!(quality(&[check(5, "a", Passed, 1), check(5, "a", Failed, 2)], &[]), Q::Failed);
     assert_eq!(quality(&[check(5, "a", Failed, 1), check(5, "a", Errored, 2)], &[]), Q::Unknown);
     assert_eq!(quality(&[check(5, "a", Failed, 3), warn(5, "a", 4)], &[]), Q::Passed);
+    // of two at the same time the graver one
+    for (one, other, verdict) in
+        [(Failed, Passed, Q::Failed), (Failed, Errored, Q::Failed), (Errored, Passed, Q::Unknown)]
+    {
+        assert_eq!(quality(&[check(5, "a", one, 1), check(5, "a", other, 1)], &[]), verdict);
+        assert_eq!(quality(&[check(5, "a", other, 1), check(5, "a", one, 1)], &[]), verdict);
+    }
     // required checks
     assert_eq!(quality(&[check(5, "a", Passed, 1)], &["a"]), Q::Passed);
     assert_eq!(quality(&[check(5, "a", Passed, 1)], &["a", "b"]), Q::Unknown, "b has not reported");

@@ -241,7 +241,8 @@ fn verdict_by_hand(said: &[Verdict], ordinal: u64, required: &[String]) -> Quali
     let mut latest: BTreeMap<&str, &Verdict> = BTreeMap::new();
     for verdict in about {
         let known = latest.get(verdict.check.as_str());
-        if known.is_none_or(|known| known.run < verdict.run) {
+        let is_graver = |known: &&&Verdict| known.run == verdict.run && gravity(known) < gravity(verdict);
+        if known.is_none_or(|known| known.run < verdict.run) || known.filter(is_graver).is_some() {
             latest.insert(&verdict.check, verdict);
         }
     }
@@ -255,6 +256,15 @@ fn verdict_by_hand(said: &[Verdict], ordinal: u64, required: &[String]) -> Quali
     };
     let passed = |name: &&str| latest.get(name).is_some_and(|run| run.result != CheckResult::Errored);
     if !asked.is_empty() && asked.iter().all(passed) { QualityVerdict::Passed } else { QualityVerdict::Unknown }
+}
+
+fn gravity(verdict: &Verdict) -> u8 {
+    match (verdict.result, verdict.severity) {
+        (CheckResult::Failed, Severity::Error) => 3,
+        (CheckResult::Errored, _) => 2,
+        (CheckResult::Failed, Severity::Warn) => 1,
+        (CheckResult::Passed, _) => 0,
+    }
 }
 
 /// The time of an evidence is the caller's: a clock that stands still or goes back moves nothing back.

@@ -254,6 +254,8 @@ fn event(hint: &Hint, head: &AssetHead, record: Record, now: Timestamp) -> Resul
         trace: hint.trace.clone(),
         position: record.commit.as_ref().map(|commit| Position { epoch, ordinal: commit.ordinal }),
         commit: record.commit.as_ref().map(CommitFacts::from),
+        evidence: None,
+        extra: std::collections::BTreeMap::new(),
         detail: record.detail,
     };
     let key = layout::event(hint.asset, event.kind, epoch, &token);
