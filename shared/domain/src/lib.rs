@@ -13,6 +13,9 @@ pub mod ids;
 pub mod invalid;
 pub mod policy;
 pub mod reason;
+#[cfg(feature = "schema")]
+mod schema;
+pub mod replay;
 pub mod start_params;
 pub mod state;
 pub mod target;

@@ -1,28 +1,32 @@
 //! Targets: declare, list, explain, undeclare.
 
 use lakebell_domain::evaluation::Evaluation;
-use lakebell_domain::ids::{TargetId, TargetName, TriggerKey, WorkflowCode};
+use lakebell_domain::ids::{ProjectCode, TargetId, TargetName, TriggerKey, WorkflowCode};
 use lakebell_domain::target::{TargetSpec, WorkflowRef};
 use lakebell_engine::records::{Definition, RegisteredTarget};
 use lakebell_engine::{settings, targets};
 use lakebell_lambda::report_evaluated;
 use serde::Serialize;
 
+use super::records;
 use crate::answer::Answer;
 use crate::body;
 use crate::handler::Call;
 use crate::list::{Listed, Page};
 use crate::problem::ApiError;
 
+/// What came of a declaration.
 #[derive(Serialize)]
-struct Declared<'a> {
-    target: &'a TargetId,
-    name: &'a TargetName,
-    changed: bool,
+pub(super) struct Declared {
+    target: TargetId,
+    name: TargetName,
+    pub(super) changed: bool,
     rule: String,
-    evaluation: Option<&'a Evaluation>,
+    evaluation: Option<Evaluation>,
     /// The trigger that was claimed at once, if one was.
-    claimed: Option<&'a TriggerKey>,
+    claimed: Option<TriggerKey>,
+    /// What a person should know who declares this.
+    pub(super) warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -43,29 +47,42 @@ impl From<(Definition, Evaluation)> for Explained {
     }
 }
 
+/// Declares a target, or those of the RFC's dependency records.
 pub(super) async fn declare(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
-    let spec: TargetSpec = body::read(&call.request.body()?)?;
+    let bytes = call.request.body()?;
+    if let Some(records) = records::read(&bytes)? {
+        return records::declare(call, project, &records).await;
+    }
+    let spec: TargetSpec = body::read(&bytes)?;
     spec.check()?;
     check_connection(call, &spec).await?;
-    let declared = targets::declare(&call.context.ports, project, &spec, call.trace).await?;
-    let target = &declared.definition.target;
+    let declared = put(call, project, &spec).await?;
+    Answer::with(if declared.changed { 201 } else { 200 }, &declared)
+}
+
+/// Declares a target that was checked.
+pub(super) async fn put(call: &Call<'_>, project: ProjectCode, spec: &TargetSpec) -> Result<Declared, ApiError> {
+    let declared = targets::declare(&call.context.ports, project, spec, call.trace).await?;
+    let target = declared.definition.target;
     tracing::info!(target = %target.id, changed = declared.is_changed, "declared");
-    let evaluated = declared.evaluated.as_ref();
     report_evaluated(&call.context.metrics, declared.evaluated.as_slice());
-    let answer = Declared {
-        target: &target.id,
-        name: &target.id.name,
+    let rule = target.rule();
+    let (evaluation, claimed) =
+        declared.evaluated.map_or((None, None), |evaluated| (Some(evaluated.evaluation), evaluated.claimed));
+    Ok(Declared {
+        name: target.id.name.clone(),
+        target: target.id,
         changed: declared.is_changed,
-        rule: target.rule(),
-        evaluation: evaluated.map(|evaluated| &evaluated.evaluation),
-        claimed: evaluated.and_then(|evaluated| evaluated.claimed.as_ref()),
-    };
-    Answer::with(if declared.is_changed { 201 } else { 200 }, &answer)
+        rule,
+        evaluation,
+        claimed,
+        warnings: declared.warnings,
+    })
 }
 
 /// A trigger of a target whose connection is not declared could only fail.
-async fn check_connection(call: &Call<'_>, spec: &TargetSpec) -> Result<(), ApiError> {
+pub(super) async fn check_connection(call: &Call<'_>, spec: &TargetSpec) -> Result<(), ApiError> {
     let known = settings::connections(&call.context.ports).await?;
     if known.iter().any(|connection| connection.name == spec.connection) {
         return Ok(());

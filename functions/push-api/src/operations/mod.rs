@@ -1,9 +1,11 @@
 //! What the routes do.
 
 mod assets;
+mod control;
 mod dependencies;
 mod events;
 mod operate;
+mod records;
 mod settings;
 mod triggers;
 
@@ -30,6 +32,15 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::DeleteDependencies => dependencies::delete(call).await,
         Operation::PauseTarget => operate::pause(call).await,
         Operation::ResumeTarget => operate::resume(call).await,
+        Operation::FireTarget => control::fire(call).await,
+        Operation::ResetTarget => control::reset(call).await,
+        Operation::PassOver => control::pass_over(call).await,
+        Operation::ReplayTarget => control::replay_declared(call).await,
+        Operation::ReplaySpec => control::replay_spec(call).await,
+        Operation::ReadProjectSwitch => control::read_project_switch(call).await,
+        Operation::SetProjectSwitch => control::set_project_switch(call).await,
+        Operation::ReadGlobalSwitch => control::read_global_switch(call).await,
+        Operation::SetGlobalSwitch => control::set_global_switch(call).await,
         Operation::ListTriggers => triggers::list_of_project(call).await,
         Operation::ReadTrigger => triggers::read(call).await,
         Operation::RedriveTrigger => operate::redrive(call).await,

@@ -24,9 +24,9 @@ const MAX_BY_CHARS: usize = 100;
 /// The body of every verb but `decide`; it may be left out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Plain {
+pub(super) struct Plain {
     #[serde(default)]
-    by: Option<String>,
+    pub(super) by: Option<String>,
 }
 
 /// The body of `decide`.
@@ -68,11 +68,11 @@ impl Decided {
 
 /// A target after a verb.
 #[derive(Serialize)]
-struct OperatedTarget {
+pub(super) struct OperatedTarget {
     #[serde(flatten)]
-    explained: Explained,
+    pub(super) explained: Explained,
     /// The trigger that was claimed at once, if one was.
-    claimed: Option<TriggerKey>,
+    pub(super) claimed: Option<TriggerKey>,
 }
 
 /// A trigger after a verb.
@@ -120,7 +120,7 @@ pub(super) async fn redrive(call: &Call<'_>) -> Result<Answer, ApiError> {
 pub(super) async fn skip(call: &Call<'_>) -> Result<Answer, ApiError> {
     let by = by(plain(call)?.by)?;
     let key = triggers::named(call).await?.key;
-    let hint = "only a queued or waiting trigger can be skipped";
+    let hint = "only a queued or waiting trigger, or one that failed and holds its target, can be skipped";
     let operated = operate::skip(&call.context.ports, &key, &by, call.trace).await;
     answer(call, operated.map_err(|error| refused(error, hint))?, &by, "trigger skipped")
 }
@@ -135,12 +135,12 @@ pub(super) async fn decide(call: &Call<'_>) -> Result<Answer, ApiError> {
     answer(call, operated.map_err(|error| refused(error, hint))?, &by, "trigger decided")
 }
 
-fn plain(call: &Call<'_>) -> Result<Plain, ApiError> {
+pub(super) fn plain(call: &Call<'_>) -> Result<Plain, ApiError> {
     let bytes = call.request.body()?;
     if bytes.iter().all(u8::is_ascii_whitespace) { Ok(Plain::default()) } else { body::read(&bytes) }
 }
 
-fn by(given: Option<String>) -> Result<String, Invalid> {
+pub(super) fn by(given: Option<String>) -> Result<String, Invalid> {
     let Some(by) = given else { return Ok(NOBODY.to_owned()) };
     let is_name = !by.trim().is_empty() && by.chars().count() <= MAX_BY_CHARS && !by.chars().any(char::is_control);
     if is_name {
@@ -151,7 +151,7 @@ fn by(given: Option<String>) -> Result<String, Invalid> {
 }
 
 /// The declared target that the path names; digits are a name here, too.
-async fn declared(call: &Call<'_>) -> Result<Explained, ApiError> {
+pub(super) async fn declared(call: &Call<'_>) -> Result<Explained, ApiError> {
     let project = call.project()?;
     let name: TargetName = call
         .parameters

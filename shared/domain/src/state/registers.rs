@@ -84,7 +84,7 @@ impl Register {
 }
 
 /// What the first successful read of a table found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Baseline {
     /// The newest commit then; absent for a table that had none.

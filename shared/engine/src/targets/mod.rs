@@ -88,6 +88,22 @@ pub async fn declare(
     Err(store::lost_too_often("declare").with("target", &id))
 }
 
+/// The definition of a declared target.
+///
+/// Errors: `NotFound`.
+pub async fn find(ports: &Ports, id: &TargetId) -> Result<Definition, EngineError> {
+    load(ports, id).await?.live().cloned().ok_or_else(|| not_found(id))
+}
+
+/// The target that a declaration stands for now; nothing is written.
+///
+/// Errors: `Invalid` with the field; `NotFound` for an asset that is not registered.
+pub async fn resolve(ports: &Ports, project: ProjectCode, spec: &TargetSpec) -> Result<Target, EngineError> {
+    spec.check()?;
+    let assets = find_assets(ports, spec).await?;
+    Ok(spec.resolve(project, 1, &assets)?)
+}
+
 /// Takes in the tables that a target's prefixes match and that were registered since. Their first
 /// commit counts. `None` where the target is not declared.
 pub async fn take_in(ports: &Ports, id: &TargetId, trace: &TraceId) -> Result<Option<Evaluated>, EngineError> {
