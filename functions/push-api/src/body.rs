@@ -1,6 +1,7 @@
 //! Bodies: bounded JSON, and errors that name the field.
 
 use lakebell_domain::Invalid;
+use lakebell_domain::target::LATER_KEYS;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -11,61 +12,18 @@ pub(crate) const MAX_DEPTH: usize = 32;
 /// Longest string, in bytes as written; names of members are strings.
 pub(crate) const MAX_STRING_BYTES: usize = 8 * 1024;
 
-/// Keys of conditions and policies that a later version has, and this one does not.
-const LATER: [&str; 49] = [
-    "minNewSnapshots",
-    "ignoreEmpty",
-    "operations",
-    "minDeltaRecords",
-    "watermark",
-    "maxLag",
-    "every",
-    "qualityStatus",
-    "checks",
-    "onFailedVersion",
-    "schemaStatus",
-    "tag",
-    "backfill",
-    "cdcLagRecovered",
-    "optional",
-    "partition",
-    "join",
-    "fullSet",
-    "horizon",
-    "partitionFrom",
-    "independent",
-    "coalesce",
-    "startFrom",
-    "onBackfill",
-    "onRewrite",
-    "settle",
-    "onFailed",
-    "onUndecided",
-    "onResume",
-    "orAt",
-    "quietPeriod",
-    "minInterval",
-    "notBefore",
-    "runWindow",
-    "maxActive",
-    "afterWorkflow",
-    "deadline",
-    "onDeadline",
-    "mode",
-    "startAs",
-    "allowSelfLoop",
-    "timeoutMinutes",
-    "checkIntervalSeconds",
+/// Settings of assets that a later version has, and this one does not.
+const LATER_OF_ASSETS: [&str; 9] = [
+    "warehouse",
     "trust",
     "catalog",
     "watermarkProperty",
     "watermarkFrom",
     "bindVerdict",
     "schemaApproval",
+    "keepConsumer",
+    "scanInterval",
 ];
-
-/// Further ones, of assets.
-const LATER_OF_ASSETS: [&str; 3] = ["warehouse", "keepConsumer", "scanInterval"];
 
 /// Reads a body that is one object.
 ///
@@ -162,7 +120,7 @@ fn said(field: String, message: &str) -> Invalid {
         && let Some((name, expected)) = rest.split_once('`')
     {
         let field = if field.is_empty() || field.ends_with(name) { or_body(field) } else { format!("{field}.{name}") };
-        if LATER.contains(&name) || LATER_OF_ASSETS.contains(&name) {
+        if LATER_KEYS.contains(&name) || LATER_OF_ASSETS.contains(&name) {
             return Invalid::new(field, format!("`{name}` is not available in this version"), "leave it out");
         }
         let hint = expected.trim_start_matches(", expected").replace("there are no fields", "no fields");
@@ -223,9 +181,9 @@ mod tests {
             (target(r#"{"asset": 5}"#), "asset", "invalid type: integer `5`", "give a string"),
             (target("{}"), "asset", "it is missing", "give `asset`"),
             (
-                target(r#"{"watermark": 1}"#),
-                "watermark",
-                "`watermark` is not available in this version",
+                target(r#"{"partition": "dt"}"#),
+                "partition",
+                "`partition` is not available in this version",
                 "leave it out",
             ),
             (target(r#"{"assett": "x"}"#), "assett", "`assett` is not known", "use `asset`, `alias`"),
@@ -237,8 +195,8 @@ mod tests {
             assert!(found.1.contains(problem), "{found:?}");
             assert!(found.2.starts_with(hint), "{found:?}");
         }
-        let found = refused::<TargetSpec>(r#"{"coalesce": "each", "groups": []}"#);
-        assert_eq!((found.0.as_str(), found.1.as_str()), ("coalesce", "`coalesce` is not available in this version"));
+        let found = refused::<TargetSpec>(r#"{"join": "dt", "groups": []}"#);
+        assert_eq!((found.0.as_str(), found.1.as_str()), ("join", "`join` is not available in this version"));
         let found = refused::<TargetSpec>("{}");
         assert_eq!((found.0.as_str(), found.1.as_str()), ("groups", "it is missing"));
         let found = refused::<AssetSpec>(r#"{"key": "paimon://a/b", "location": "/tmp/x"}"#);
