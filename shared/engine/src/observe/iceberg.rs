@@ -355,9 +355,9 @@ fn between(read: &Read, follows: &Follows, note: &Note) -> Vec<Row> {
     let oldest = read.files.iter().filter(|file| follows.accepted.contains(&file.name));
     let oldest = oldest.min_by_key(|file| follows.accepted.iter().position(|name| *name == file.name));
     let base = if newest.link.log.contains(&note.file) { Some(&note.file) } else { note.parent.as_ref() };
-    let named = |file: &File| base.map_or_else(|| file.link.log.clone(), |base| after(base, &file.link.log).to_vec());
-    let mut names = named(newest);
-    names.extend(oldest.into_iter().flat_map(named));
+    let later = |file: &File| base.map_or_else(|| file.link.log.clone(), |base| after(base, &file.link.log).to_vec());
+    let mut names = later(newest);
+    names.extend(oldest.into_iter().flat_map(later));
     let is_new = |name: &String| *name != note.file && !read.tried.contains(name);
     names.iter().filter(|name| is_new(name)).filter_map(|name| Row::named(name)).take(MAX_FILES).collect()
 }

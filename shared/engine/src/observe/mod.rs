@@ -8,6 +8,7 @@
 
 mod delta;
 mod findings;
+mod hudi;
 mod iceberg;
 mod paimon;
 mod recognise;
@@ -190,13 +191,12 @@ async fn read(
         branch: head.key.branch(),
         now: ports.clock.now(),
     };
+    // On the heap, because the future of a look is as large as that of its largest reader.
     let reading = match head.key.format() {
-        Format::Paimon => paimon::Reader { table: table() }.read(state, ring, look).await,
-        Format::Delta => delta::Reader { table: table() }.read(state, ring, look).await,
-        Format::Iceberg => iceberg::Reader { table: table() }.read(state, ring, look).await,
-        other => {
-            return Err(EngineError::new(ErrorKind::Invalid, format!("{other} tables cannot be read in this version")));
-        }
+        Format::Paimon => Box::pin(paimon::Reader { table: table() }.read(state, ring, look)).await,
+        Format::Delta => Box::pin(delta::Reader { table: table() }.read(state, ring, look)).await,
+        Format::Iceberg => Box::pin(iceberg::Reader { table: table() }.read(state, ring, look)).await,
+        Format::Hudi => Box::pin(hudi::Reader { table: table() }.read(state, ring, look)).await,
     };
     table().settle(reading)
 }

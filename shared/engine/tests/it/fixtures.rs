@@ -149,3 +149,4 @@ macro_rules! replayed {
 replayed!(paimon, Format::Paimon);
 replayed!(delta, Format::Delta);
 replayed!(iceberg, Format::Iceberg);
+replayed!(hudi, Format::Hudi);

@@ -2,6 +2,7 @@
 //! table shows.
 
 mod delta;
+mod hudi;
 mod iceberg;
 
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use lakebell_domain::event::{Outcome, Source};
 use lakebell_domain::ids::AssetId;
 use lakebell_domain::state::AssetState;
-use lakebell_engine::assets::{self, AssetSpec, Registration};
+use lakebell_engine::assets::{self, Registration};
 use lakebell_engine::observe::{self, Hint, Look, Observed};
 use lakebell_engine::watch::{Created, Watched, Watcher};
 use lakebell_engine::{EngineError, ErrorKind};
@@ -44,8 +45,8 @@ impl Lake {
     }
 
     async fn try_register(&self, key: &str) -> Result<Registration, EngineError> {
-        let location = format!("s3://{BUCKET}/{ROOT}").parse().unwrap();
-        let spec = AssetSpec { key: key.parse().unwrap(), location };
+        let location = format!("s3://{BUCKET}/{ROOT}");
+        let spec = serde_json::from_value(serde_json::json!({"key": key, "location": location})).unwrap();
         assets::register(&self.world.quiet_ports(), PROJECT, &spec, &trace()).await
     }
 
