@@ -13,6 +13,7 @@ pub struct Millis(pub i64);
 
 /// The format's own name for what a commit did, kept as it is: `APPEND`, `COMPACT`, `OVERWRITE`, ...
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CommitKind(pub String);
 

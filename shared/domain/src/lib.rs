@@ -13,9 +13,9 @@ pub mod ids;
 pub mod invalid;
 pub mod policy;
 pub mod reason;
+pub mod replay;
 #[cfg(feature = "schema")]
 mod schema;
-pub mod replay;
 pub mod start_params;
 pub mod state;
 pub mod target;

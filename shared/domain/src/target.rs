@@ -36,6 +36,7 @@ pub const MAX_COMMIT_KINDS: usize = 16;
 
 /// A workflow as a target names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum WorkflowRef {
     /// By its code, which never changes.
@@ -55,6 +56,7 @@ impl std::fmt::Display for WorkflowRef {
 
 /// How many members of a group must have advanced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Advance {
     /// Every one.

@@ -9,6 +9,7 @@ use crate::Invalid;
 
 /// Times at which a target starts with what is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Spelled", into = "Spelled")]
 pub struct OrAt {
     cron: String,
@@ -16,9 +17,11 @@ pub struct OrAt {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Spelled {
     cron: String,
+    #[cfg_attr(feature = "schema", schemars(required))]
     #[serde(default)]
     time_zone: Option<Zone>,
 }

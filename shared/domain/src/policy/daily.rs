@@ -62,6 +62,7 @@ fn latest(time: TimeOfDay, zone: &Zone, now: Timestamp) -> (Date, Timestamp) {
 
 /// Not before a time of day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NotBefore {
     /// The time.
@@ -80,6 +81,7 @@ impl NotBefore {
 
 /// A part of the day; one whose end is before its beginning goes over midnight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunWindow {
     /// Its beginning.
@@ -115,6 +117,7 @@ impl RunWindow {
 
 /// By when a target should have started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Spelled", into = "Spelled")]
 pub enum Deadline {
     /// Each day by this time.
@@ -124,6 +127,7 @@ pub enum Deadline {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Spelled {
     #[serde(default, skip_serializing_if = "Option::is_none")]

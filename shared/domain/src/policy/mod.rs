@@ -22,6 +22,7 @@ use crate::target::WorkflowRef;
 
 /// How commits that become ready while a trigger is open turn into triggers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Coalesce {
     /// One trigger up to the newest.
@@ -33,6 +34,7 @@ pub enum Coalesce {
 
 /// What commits count for while a backfill runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnBackfill {
     /// Nothing starts; one trigger over the range when it has completed.
@@ -46,6 +48,7 @@ pub enum OnBackfill {
 
 /// What follows a rewrite of an asset's history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnRewrite {
     /// A person accepts it.
@@ -57,6 +60,7 @@ pub enum OnRewrite {
 
 /// What becomes of the data of a trigger that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailed {
     /// The next trigger takes it over.
@@ -68,6 +72,7 @@ pub enum OnFailed {
 
 /// What becomes of a trigger of which the scheduler cannot tell whether it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnUndecided {
     /// A person decides.
@@ -81,6 +86,7 @@ pub enum OnUndecided {
 
 /// What a resumed target does about what came while it was paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnResume {
     /// One trigger over all of it.
@@ -92,6 +98,7 @@ pub enum OnResume {
 
 /// What a passed deadline does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnDeadline {
     /// It is shown as TIMED_OUT and alarmed once.
@@ -103,6 +110,7 @@ pub enum OnDeadline {
 
 /// Whether a target starts anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// It does.
@@ -114,6 +122,7 @@ pub enum Mode {
 
 /// Which kind of start DolphinScheduler is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StartAs {
     /// A plain start.

@@ -62,6 +62,7 @@ impl<'de> Deserialize<'de> for Pattern {
 /// Which commits count, by what wrote them: the format's name of the operation, or the name of the
 /// application where the format keeps one (Paimon's commit user, Iceberg's and Delta's engine).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Operations {
     /// Only what one of these matches; empty means everything.

@@ -77,6 +77,7 @@ enum Period {
 /// one of a day on which the clocks change is shorter or longer. Windows of several days are counted
 /// from 1970-01-01, weeks begin on Monday.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Spelled", into = "Spelled")]
 pub struct Every {
     period: Period,
@@ -85,9 +86,11 @@ pub struct Every {
 
 /// As it is written: `{"period": "1d", "timeZone": "Asia/Shanghai"}`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Spelled {
     period: String,
+    #[cfg_attr(feature = "schema", schemars(required))]
     #[serde(default)]
     time_zone: Option<Zone>,
 }

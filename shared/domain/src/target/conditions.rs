@@ -11,6 +11,7 @@ use crate::version::{Epoch, Ordinal};
 
 /// What a failed version means for a dependency that asks for PASSED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailedVersion {
     /// While the newest version with a verdict is FAILED, nothing is taken.

@@ -16,6 +16,7 @@ use crate::ids::{GroupName, TaskCode, WorkflowCode};
 
 /// One dependency as the RFC writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DependencyRecord {
     /// The workflow to start.
@@ -30,15 +31,19 @@ pub struct DependencyRecord {
     pub dependency_group: GroupName,
     /// The conditions, as an object or as the text of one; absent, any new commit that changes data.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("type" = ["object", "string", "null"])))]
     pub condition_json: Value,
     /// 1 or absent: on. 0: the record is left out.
     #[serde(default = "on")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1)))]
     pub enabled_flag: u8,
     /// How long a sensor waits, in minutes; a setting of the target.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub timeout_minutes: Option<u32>,
     /// How often a sensor asks, in seconds; a setting of the target.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub check_interval_seconds: Option<u32>,
 }
 

@@ -18,6 +18,7 @@ use crate::policy::{
 
 /// A target as a person declares it, by asset keys. Every key is described in `docs/lakebell-yaml.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TargetSpec {
     /// Its name within the project; absent, `workflow-<code or name>[-task-<code>]`.
@@ -36,66 +37,73 @@ pub struct TargetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_definition_code: Option<TaskCode>,
     /// Alternatives: any group that is ready starts the target.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 20)))]
     pub groups: Vec<GroupSpec>,
     /// 1 or absent: on. 0: switched off, cursors kept.
     #[serde(default = "on", skip_serializing_if = "is_on")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1)))]
     pub enabled_flag: u8,
-    /// See [`Policies::coalesce`].
+    /// Commits that become ready while a trigger is open: `newest`, one trigger over all of them, or
+    /// `each`, one for each version, in order.
     #[serde(default, skip_serializing_if = "is_default")]
     pub coalesce: Coalesce,
     /// Where a group that is new begins.
     #[serde(default, skip_serializing_if = "is_default")]
     pub start_from: StartFrom,
-    /// See [`Policies::on_backfill`].
+    /// While a backfill runs: `hold` starts nothing until it completes, `ignore` lets its commits start
+    /// nothing, `trigger` counts them as any other.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_backfill: OnBackfill,
-    /// See [`Policies::on_rewrite`].
+    /// When the history of a table was rewritten: `hold` for a person, or `follow` it by itself.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_rewrite: OnRewrite,
     /// How far apart the two reads must be that together prove a rewrite, with `onRewrite: follow`;
     /// absent, 60 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Length>,
-    /// See [`Policies::on_failed`]; absent, `extend`, and `hold` where ranges cannot be joined.
+    /// After a trigger has failed: `extend` lets the next one take over its data, `hold` starts nothing
+    /// until it is redriven. Absent, `extend`, and `hold` where ranges cannot be joined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failed: Option<OnFailed>,
-    /// See [`Policies::on_undecided`].
+    /// When nobody can tell whether a workflow started: `hold` for a person, `assume-started` or
+    /// `assume-absent`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_undecided: OnUndecided,
-    /// See [`Policies::on_resume`].
+    /// After a pause: `latest`, one trigger over all that came meanwhile, or `skip` it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_resume: OnResume,
-    /// See [`Policies::or_at`].
+    /// Starts with what is there at these times, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub or_at: Option<OrAt>,
-    /// See [`Policies::quiet_period`].
+    /// Starts only once no member has moved for this long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet_period: Option<Length>,
-    /// See [`Policies::min_interval`].
+    /// How far apart two starts are at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_interval: Option<Length>,
-    /// See [`Policies::not_before`].
+    /// The earliest time of day of a start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<NotBefore>,
-    /// See [`Policies::run_window`].
+    /// The part of the day in which it may start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_window: Option<RunWindow>,
-    /// See [`Policies::max_active`].
+    /// Most instances of the workflow that may be active when it is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub max_active: Option<u32>,
-    /// See [`Policies::after_workflow`].
+    /// The workflow, by code or name, whose latest instance must have succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_workflow: Option<WorkflowRef>,
-    /// See [`Policies::deadline`].
+    /// By when it should have started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
-    /// See [`Policies::on_deadline`].
+    /// When the deadline passes: `alarm` once and show TIMED_OUT, or `fire` with what is there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_deadline: OnDeadline,
-    /// See [`Policies::mode`].
+    /// `live`, or `shadow`: evaluated, claimed and recorded, and never started.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mode: Mode,
-    /// See [`Policies::start_as`].
+    /// `start`, or `complement` for a run with the business date of the window.
     #[serde(default, skip_serializing_if = "is_default")]
     pub start_as: StartAs,
     /// The workflow may write a table that starts it.
@@ -103,9 +111,11 @@ pub struct TargetSpec {
     pub allow_self_loop: bool,
     /// How long a sensor waits, in minutes: the same as a deadline `within` that alarms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub timeout_minutes: Option<u32>,
     /// How often a sensor asks, in seconds. DolphinScheduler counts whole minutes: it is rounded up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub check_interval_seconds: Option<u32>,
 }
 
@@ -166,6 +176,7 @@ impl From<StartFrom> for String {
 
 /// A group as a person declares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GroupSpec {
     /// Its name within the target.
@@ -178,6 +189,7 @@ pub struct GroupSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub independent: bool,
     /// What must hold, all of it.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 99)))]
     pub dependencies: Vec<DependencySpec>,
 }
 
@@ -195,6 +207,7 @@ pub(super) fn default_group() -> GroupName {
 
 /// A dependency as a person declares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DependencySpec {
     /// The asset's key or one of its aliases, or a prefix of keys that ends with `*`.
@@ -210,6 +223,7 @@ pub struct DependencySpec {
     pub min_snapshot_id: Option<SnapshotIdText>,
     /// How many commits that count there must be beyond the cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000)))]
     pub min_new_snapshots: Option<u64>,
     /// Only commits of these kinds count; absent, those that change data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,6 +236,7 @@ pub struct DependencySpec {
     pub operations: Option<Operations>,
     /// How many rows must have been added, summed over the range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub min_delta_records: Option<i64>,
     /// The event time that the watermark must have reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -297,6 +312,7 @@ const fn is_yes(flag: &bool) -> bool {
 
 /// The one quality status that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Passed {
     /// Every required check passed.
@@ -305,6 +321,7 @@ pub enum Passed {
 
 /// The one schema status that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Compatible {
     /// Approved, or there from the beginning.
@@ -313,6 +330,7 @@ pub enum Compatible {
 
 /// The one backfill status that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Completed {
     /// It has finished.
