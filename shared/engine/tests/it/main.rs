@@ -9,6 +9,7 @@ mod dispatch;
 mod fixtures;
 mod formats;
 mod observe;
+mod policies;
 mod operate;
 mod simulation;
 mod support;
