@@ -354,6 +354,7 @@ pub trait Scheduler: Send + Sync {
 
 /// A connection as it is declared. Its token is in Secrets Manager and never here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConnectionSpec {
     /// Its name, unique in the deployment.
@@ -372,6 +373,7 @@ pub struct ConnectionSpec {
 
 /// The lines of the DolphinScheduler API that differ in spelling and in what can be proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum VersionLine {
     /// Find out by asking.
     #[default]
