@@ -84,6 +84,7 @@ async fn real_commits_of_both_tables_start_the_workflow_once_with_what_it_may_re
     let expected = json!({
         "lakebell_trigger_key": trigger["key"], "lakebell_trigger_source": "ASSET_EVENT", "lakebell_groups": "g",
         "lakebell_reason": "ready", "lakebell_backfill": "false",
+        "lakebell_window_start": "", "lakebell_window_end": "", "lakebell_biz_date": "",
         "lakebell_orders_from": "", "lakebell_orders_to": "2", "lakebell_orders_ordinal": "2",
         "lakebell_orders_watermark": "", "lakebell_orders_tag": "", "lakebell_orders_partition": "",
         "lakebell_payments_from": "", "lakebell_payments_to": "1", "lakebell_payments_ordinal": "1",

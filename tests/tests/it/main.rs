@@ -16,6 +16,7 @@ mod lost;
 mod notifications;
 mod poison;
 mod redelivery;
+mod scenarios;
 mod support;
 
 /// The test's scene, or the end of the test where there is no deployment.

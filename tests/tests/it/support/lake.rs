@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Format};
 use lakebell_testkit::table::Committed;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A table of a test.
 pub(crate) struct Table {
@@ -43,18 +43,33 @@ impl Table {
 
     /// Commits, and returns the new snapshot's id.
     pub(crate) async fn commit(&mut self, kind: &str, delta: i64) -> u64 {
+        self.commit_with(kind, delta, &json!({})).await
+    }
+
+    /// Commits with further fields of the snapshot's file, as in `{"watermark": 5}`.
+    pub(crate) async fn commit_with(&mut self, kind: &str, delta: i64, more: &Value) -> u64 {
         let id = self.newest + 1;
         self.total += delta;
         let uuid = format!("{}-{id}", self.prefix.replace('/', "-"));
-        let snapshot = json!({
+        let mut snapshot = json!({
             "version": 3, "id": id, "schemaId": 0, "uuid": uuid, "commitUser": "e2e", "commitIdentifier": id,
             "commitKind": kind, "timeMillis": Timestamp::now().as_millisecond(),
             "totalRecordCount": self.total, "deltaRecordCount": delta,
         });
+        for (field, value) in more.as_object().into_iter().flatten() {
+            snapshot[field] = value.clone();
+        }
         self.put(&self.object(id), snapshot.to_string().into_bytes()).await;
         self.newest = id;
         self.committed.insert((id, uuid));
         id
+    }
+
+    /// Tags a snapshot: Paimon's tag file is a copy of the snapshot's.
+    pub(crate) async fn tag(&self, name: &str, snapshot: u64) {
+        let get = self.s3.get_object().bucket(&self.bucket).key(self.object(snapshot));
+        let body = get.send().await.unwrap().body.collect().await.unwrap().to_vec();
+        self.put(&format!("{}/tag/tag-{name}", self.prefix), body).await;
     }
 
     /// Commits rows.
