@@ -13,17 +13,7 @@ pub(crate) const MAX_DEPTH: usize = 32;
 pub(crate) const MAX_STRING_BYTES: usize = 8 * 1024;
 
 /// Settings of assets that a later version has, and this one does not.
-const LATER_OF_ASSETS: [&str; 9] = [
-    "warehouse",
-    "trust",
-    "catalog",
-    "watermarkProperty",
-    "watermarkFrom",
-    "bindVerdict",
-    "schemaApproval",
-    "keepConsumer",
-    "scanInterval",
-];
+const LATER_OF_ASSETS: [&str; 1] = ["warehouse"];
 
 /// Reads a body that is one object.
 ///

@@ -1,16 +1,17 @@
 //! Pushed events: `CloudEvents` 1.0 in structured mode, one or a batch.
 
+mod data;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use lakebell_domain::Invalid;
-use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::asset::Format;
 use lakebell_domain::event::EventKind;
-use lakebell_domain::target::SnapshotIdText;
 use lakebell_engine::push::{Named, PUSHABLE, Pushed};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use self::data::Data;
 use crate::body;
 use crate::problem::ApiError;
 
@@ -20,26 +21,10 @@ const MAX_ID_BYTES: usize = 255;
 const MAX_TEXT_BYTES: usize = 1_024;
 /// Most extension attributes.
 const MAX_EXTENSIONS: usize = 32;
-/// Longest `snapshotId` and `tag`.
-const MAX_NAME_BYTES: usize = 255;
 
 /// The attributes that the specification names; all others are extensions.
 const ATTRIBUTES: [&str; 10] =
     ["specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data", "data_base64"];
-
-/// What an event says about a table.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Data {
-    #[serde(default)]
-    asset: Option<AssetKey>,
-    #[serde(default)]
-    location: Option<Location>,
-    #[serde(default)]
-    snapshot_id: Option<SnapshotIdText>,
-    #[serde(default)]
-    tag: Option<String>,
-}
 
 /// The type of an event kind: `io.lakebell.snapshot.committed.v1`.
 pub(crate) fn type_of(kind: EventKind) -> String {
@@ -74,15 +59,15 @@ pub(crate) fn parse(document: Value, place: &str) -> Result<Pushed, ApiError> {
     let data = data(&mut attributes).map_err(within)?;
     let data_place = if place.is_empty() { "data".to_owned() } else { format!("{place}.data") };
     let data: Data = body::read_value(data, &data_place)?;
-    let asset = asset(&data).map_err(within)?;
+    let asset = data.asset().map_err(within)?;
     let (id, source) = (required(&attributes, "id", MAX_ID_BYTES), required(&attributes, "source", MAX_TEXT_BYTES));
     Ok(Pushed {
         id: id.map_err(within)?,
         source: source.map_err(within)?,
         kind,
         asset,
-        snapshot_id: data.snapshot_id.map(|id| short("data.snapshotId", id.0)).transpose().map_err(within)?,
-        tag: data.tag.map(|tag| short("data.tag", tag)).transpose().map_err(within)?,
+        time: time(&attributes).map_err(within)?,
+        facts: data.facts().map_err(within)?,
     })
 }
 
@@ -94,11 +79,7 @@ fn check_attributes(attributes: &Map<String, Value>) -> Result<(), Invalid> {
     required(attributes, "source", MAX_TEXT_BYTES)?;
     optional(attributes, "subject")?;
     optional(attributes, "dataschema")?;
-    if let Some(time) = optional(attributes, "time")?
-        && time.parse::<Timestamp>().is_err()
-    {
-        return Err(Invalid::new("time", "it is no time", "write it by RFC 3339, as in 2026-01-15T10:04:12.345Z"));
-    }
+    time(attributes)?;
     if let Some(content_type) = optional(attributes, "datacontenttype")?
         && !is_json(content_type)
     {
@@ -115,6 +96,11 @@ fn check_attributes(attributes: &Map<String, Value>) -> Result<(), Invalid> {
         return Err(Invalid::new("", format!("it has {count} extension attributes"), hint));
     }
     Ok(())
+}
+
+fn time(attributes: &Map<String, Value>) -> Result<Option<Timestamp>, Invalid> {
+    let parsed = optional(attributes, "time")?.map(str::parse::<Timestamp>).transpose();
+    parsed.map_err(|_| Invalid::new("time", "it is no time", "write it by RFC 3339, as in 2026-01-15T10:04:12.345Z"))
 }
 
 fn is_json(content_type: &str) -> bool {
@@ -191,25 +177,6 @@ fn data(attributes: &mut Map<String, Value>) -> Result<Value, Invalid> {
     }
 }
 
-fn asset(data: &Data) -> Result<Named, Invalid> {
-    match (&data.asset, &data.location) {
-        (Some(key), None) => Ok(Named::Key(key.clone())),
-        (None, Some(location)) => Ok(Named::Location(location.clone())),
-        (Some(_), Some(_)) => {
-            Err(Invalid::new("data.location", "it stands beside `asset`", "name the table by one of them"))
-        }
-        (None, None) => Err(Invalid::new("data.asset", "no table is named", "give `asset` or `location`")),
-    }
-}
-
-fn short(field: &str, text: String) -> Result<String, Invalid> {
-    if text.is_empty() || text.len() > MAX_NAME_BYTES || text.chars().any(char::is_control) {
-        let hint = format!("use 1 to {MAX_NAME_BYTES} bytes without control characters");
-        return Err(Invalid::new(field, "it is empty, too long or has control characters", hint));
-    }
-    Ok(text)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -235,7 +202,7 @@ mod tests {
     fn a_full_event_is_read() {
         let pushed = event(|_| ()).unwrap();
         assert_eq!((pushed.id.as_str(), pushed.source.as_str()), ("1", "flink://prod/orders"));
-        assert_eq!((pushed.kind, pushed.snapshot_id.as_deref()), (EventKind::SnapshotCommitted, Some("7")));
+        assert_eq!((pushed.kind, pushed.facts.snapshot_id.as_deref()), (EventKind::SnapshotCommitted, Some("7")));
         assert_eq!(pushed.asset, Named::Key("paimon://ods/orders".parse().unwrap()));
         let encoded = event(|event| {
             event.remove("data");
@@ -266,7 +233,13 @@ mod tests {
             ("data", json!({}), "data.asset"),
             ("data", json!({"asset": "orders"}), "data.asset"),
             ("data", json!({"asset": "paimon://a/b", "location": "s3://lake/x"}), "data.location"),
-            ("data", json!({"asset": "paimon://a/b", "watermark": 5}), "data.watermark"),
+            ("data", json!({"asset": "paimon://a/b", "partition": "dt=1"}), "data.partition"),
+            ("data", json!({"asset": "paimon://a/b", "watermark": "yesterday"}), "data.watermark"),
+            ("data", json!({"asset": "paimon://a/b", "watermark": 1.5}), "data.watermark"),
+            ("data", json!({"asset": "paimon://a/b", "severity": "fatal"}), "data.severity"),
+            ("data", json!({"asset": "paimon://a/b", "runAt": "noon"}), "data.runAt"),
+            ("data", json!({"asset": "paimon://a/b", "schemaId": "one"}), "data.schemaId"),
+            ("data", json!({"asset": "paimon://a/b", "extra": [1]}), "data.extra"),
             ("data", json!({"asset": "paimon://a/b", "tag": ""}), "data.tag"),
             ("data", json!({"asset": "paimon://a/b", "snapshotId": long}), "data.snapshotId"),
         ];

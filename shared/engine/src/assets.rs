@@ -6,6 +6,7 @@ use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::AssetState;
 use serde::{Deserialize, Serialize};
 
+use crate::asset_settings::{AssetSettings, BindVerdict, SchemaApproval, Trust, Unavailable, WatermarkFrom};
 use crate::evaluate;
 use crate::layout;
 use crate::observe::{self, Hint, Look, Observed};
@@ -16,17 +17,89 @@ use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::targets;
 use crate::{EngineError, ErrorKind};
 
+/// The owner of assets that a warehouse without a project brought: every project may set them.
+const NO_PROJECT: ProjectCode = ProjectCode(0);
 /// Most tables that a declaration of a warehouse registers in one call.
 pub const MAX_DISCOVERED: usize = 500;
 
 /// An asset as a person registers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AssetSpec {
     /// Its key.
     pub key: AssetKey,
     /// Where the table lives.
     pub location: Location,
+    /// To which version a verdict counts that names none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bind_verdict: BindVerdict,
+    /// Whether a schema that is new waits for a decision.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub schema_approval: SchemaApproval,
+    /// Where the watermark comes from.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub watermark_from: WatermarkFrom,
+    /// What may advance the data version.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub trust: Trust,
+    /// The catalog that says which commit is current; not available yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub catalog: Option<Unavailable>,
+    /// The property of an Iceberg table that is its watermark; not available yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub watermark_property: Option<Unavailable>,
+    /// Whether a Paimon consumer file keeps snapshots from expiring; not available yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub keep_consumer: Option<Unavailable>,
+    /// How often the asset is looked at; not available yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub scan_interval: Option<Unavailable>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl AssetSpec {
+    /// A table without settings.
+    pub fn new(key: AssetKey, location: Location) -> Self {
+        Self {
+            key,
+            location,
+            bind_verdict: BindVerdict::default(),
+            schema_approval: SchemaApproval::default(),
+            watermark_from: WatermarkFrom::default(),
+            trust: Trust::default(),
+            catalog: None,
+            watermark_property: None,
+            keep_consumer: None,
+            scan_interval: None,
+        }
+    }
+
+    /// What it sets; what it leaves out is the default.
+    pub const fn settings(&self) -> AssetSettings {
+        AssetSettings {
+            bind_verdict: self.bind_verdict,
+            schema_approval: self.schema_approval,
+            watermark_from: self.watermark_from,
+            trust: self.trust,
+        }
+    }
+}
+
+/// Who registers an asset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Registrar {
+    /// A person, whose settings count.
+    Person,
+    /// A warehouse, which sets nothing: an asset that is there keeps what was set for it.
+    Warehouse,
 }
 
 /// What came of a registration.
@@ -40,8 +113,8 @@ pub struct Registration {
     pub observed: Observed,
 }
 
-/// Registers an asset and looks at it. Registering the same key at the same location again
-/// changes nothing.
+/// Registers an asset and looks at it. Registering the same key at the same location again changes
+/// its settings to those of `spec`, if the project owns it or nobody does, and nothing else.
 ///
 /// Errors: `Invalid` where a table of another format than the key's lies at the location;
 /// `Conflict` where the key has another location, or the location another key.
@@ -51,11 +124,39 @@ pub async fn register(
     spec: &AssetSpec,
     trace: &TraceId,
 ) -> Result<Registration, EngineError> {
+    register_by(ports, project, spec, trace, Registrar::Person).await
+}
+
+/// Registers a table that a warehouse brought. One that is registered alike already keeps its
+/// settings.
+///
+/// Errors: those of [`register`].
+pub(crate) async fn register_found(
+    ports: &Ports,
+    project: ProjectCode,
+    spec: &AssetSpec,
+    trace: &TraceId,
+) -> Result<Registration, EngineError> {
+    register_by(ports, project, spec, trace, Registrar::Warehouse).await
+}
+
+async fn register_by(
+    ports: &Ports,
+    project: ProjectCode,
+    spec: &AssetSpec,
+    trace: &TraceId,
+    by: Registrar,
+) -> Result<Registration, EngineError> {
     for _ in 0..MAX_LOST_RACES {
         let (id, is_new) = match find_registered(ports, spec).await? {
             Some(known) if known.value.deregistered_at.is_none() => {
                 same_or_conflict(&known.value, spec)?;
-                (find_id(ports, &spec.key).await?, false)
+                let id = find_id(ports, &spec.key).await?;
+                let may_set = by == Registrar::Person && [project, NO_PROJECT].contains(&known.value.project);
+                if may_set && known.value.settings != spec.settings() && !set(ports, id, known, spec).await? {
+                    continue;
+                }
+                (id, false)
             }
             Some(known) => match revive(ports, project, spec, known).await? {
                 Some(id) => (id, true),
@@ -93,6 +194,19 @@ async fn find_registered(ports: &Ports, spec: &AssetSpec) -> Result<Option<Store
     Ok(None)
 }
 
+/// Writes other settings; `false` where somebody else wrote first. The evaluation that follows the
+/// registration sees them.
+async fn set(ports: &Ports, id: AssetId, known: Stored<AssetHead>, spec: &AssetSpec) -> Result<bool, EngineError> {
+    let mut head = AssetHead { settings: spec.settings(), ..known.value };
+    head.settings.apply_to(&mut head.state);
+    let mut actions = vec![Write::Replace(store::draft(layout::head(id), &head)?, known.rev)];
+    let entry = layout::registered_asset(id);
+    if let Some(item) = ports.items.get(std::slice::from_ref(&entry)).await?.first() {
+        actions.push(Write::Replace(store::draft(entry, &registry_entry(id, &head))?, item.rev));
+    }
+    Ok(store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done)
+}
+
 fn same_or_conflict(known: &AssetHead, spec: &AssetSpec) -> Result<(), EngineError> {
     if known.key != spec.key {
         // Which key has it is not said: it may belong to a project that the caller may not read.
@@ -126,19 +240,28 @@ async fn create(ports: &Ports, project: ProjectCode, spec: &AssetSpec) -> Result
     Ok((written == Written::Done).then_some(id))
 }
 
-fn new_head(ports: &Ports, project: ProjectCode, spec: &AssetSpec, state: AssetState) -> AssetHead {
+fn new_head(ports: &Ports, project: ProjectCode, spec: &AssetSpec, mut state: AssetState) -> AssetHead {
+    let settings = spec.settings();
+    settings.apply_to(&mut state);
     AssetHead {
         key: spec.key.clone(),
         project,
         location: spec.location.clone(),
         registered_at: ports.clock.now(),
         deregistered_at: None,
+        settings,
         state,
     }
 }
 
 fn registry_entry(id: AssetId, head: &AssetHead) -> RegisteredAsset {
-    RegisteredAsset { id, key: head.key.clone(), project: head.project, location: head.location.clone() }
+    RegisteredAsset {
+        id,
+        key: head.key.clone(),
+        project: head.project,
+        location: head.location.clone(),
+        settings: head.settings,
+    }
 }
 
 /// Registering a deregistered asset again opens the next epoch, at the same or a new location.

@@ -12,6 +12,8 @@ use lakebell_domain::target::{AssetPrefix, Target, TargetSpec, WorkflowRef};
 use lakebell_domain::version::{Fingerprint, Ordinal};
 use serde::{Deserialize, Serialize};
 
+use crate::asset_settings::AssetSettings;
+
 /// How many versions the ring holds.
 pub const RING: usize = 64;
 
@@ -30,6 +32,9 @@ pub struct AssetHead {
     /// Set once it is deregistered; the epoch lives on in the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deregistered_at: Option<Timestamp>,
+    /// What was set for it.
+    #[serde(default, skip_serializing_if = "AssetSettings::is_default")]
+    pub settings: AssetSettings,
     /// Its registers.
     pub state: AssetState,
 }
@@ -144,6 +149,9 @@ pub struct RegisteredAsset {
     pub project: ProjectCode,
     /// Where it lives.
     pub location: Location,
+    /// What was set for it.
+    #[serde(default)]
+    pub settings: AssetSettings,
 }
 
 /// A target's place in the registry.

@@ -61,7 +61,7 @@ pub async fn put_warehouse(ports: &Ports, warehouse: &Warehouse, trace: &TraceId
             if may_be_anything && !observe::is_table_of(&*ports.storage, &location, warehouse.format).await? {
                 continue;
             }
-            match assets::register(ports, warehouse.project, &spec, trace).await {
+            match assets::register_found(ports, warehouse.project, &spec, trace).await {
                 Ok(registration) if registration.is_new => discovery.registered.push(spec.key),
                 Ok(_) => discovery.known += 1,
                 Err(error) if error.retryable() => return Err(error),
@@ -85,7 +85,7 @@ pub fn spec_of(warehouse: &Warehouse, location: &Location) -> Option<AssetSpec> 
         return None;
     }
     let key = AssetKey::new(warehouse.format, warehouse.catalog.as_deref(), database, table, None).ok()?;
-    Some(AssetSpec { key, location: location.clone() })
+    Some(AssetSpec::new(key, location.clone()))
 }
 
 /// The database of a folder. Only Paimon's catalogs always put `.db` behind the name.

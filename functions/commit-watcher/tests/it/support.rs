@@ -50,7 +50,7 @@ impl Function {
     /// Registers a table of the database `ods_db`.
     pub(crate) async fn table(&self, name: &str) -> (PaimonTable, AssetId) {
         let table = PaimonTable::new(self.world.storage.clone(), BUCKET, &format!("warehouse/ods_db.db/{name}"));
-        let spec = AssetSpec { key: key(name), location: table.location().parse().unwrap() };
+        let spec = AssetSpec::new(key(name), table.location().parse().unwrap());
         let registered = assets::register(&self.world.quiet_ports(), PROJECT, &spec, &trace()).await.unwrap();
         (table, registered.id)
     }

@@ -53,7 +53,7 @@ impl Function {
         let context = Context::new(world.ports(), scheduler.clone(), metrics);
         let table = PaimonTable::new(world.storage.clone(), "lake", "wh/ods_db.db/orders");
         let key: AssetKey = "paimon://ods_db/orders".parse().unwrap();
-        let spec = AssetSpec { key: key.clone(), location: table.location().parse().unwrap() };
+        let spec = AssetSpec::new(key.clone(), table.location().parse().unwrap());
         let trace = TraceId::new("declared").unwrap();
         assets::register(&world.quiet_ports(), PROJECT, &spec, &trace).await.unwrap();
         let target =

@@ -6,6 +6,7 @@ use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::event::{EventKind, Outcome, Source};
 use lakebell_domain::ids::{AssetId, ProjectCode};
 use lakebell_domain::state::AssetState;
+use lakebell_engine::asset_settings::AssetSettings;
 use lakebell_engine::assets::{self, AssetSpec};
 use lakebell_engine::evaluate;
 use lakebell_engine::observe::{self, Hint, Look, Observed};
@@ -40,6 +41,7 @@ struct Registered<'a> {
     key: &'a AssetKey,
     location: &'a Location,
     is_new: bool,
+    settings: &'a AssetSettings,
     state: &'a AssetState,
 }
 
@@ -52,6 +54,7 @@ struct StateOf<'a> {
     location: &'a Location,
     registered_at: Timestamp,
     rev: u64,
+    settings: &'a AssetSettings,
     state: &'a AssetState,
 }
 
@@ -89,6 +92,7 @@ pub(super) async fn register(call: &Call<'_>) -> Result<Answer, ApiError> {
         key: &head.key,
         location: &head.location,
         is_new: registration.is_new,
+        settings: &head.settings,
         state: &head.state,
     };
     Answer::with(if registration.is_new { 201 } else { 200 }, &answer)
@@ -103,8 +107,9 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 
 pub(super) async fn state(call: &Call<'_>) -> Result<Answer, ApiError> {
     let Named { id, head } = named(call, call.parameters.raw("assetKey"), Readings::All).await?;
-    let AssetHead { key, project, location, registered_at, state, .. } = &head.value;
-    Answer::ok(&StateOf { id, key, project: *project, location, registered_at: *registered_at, rev: head.rev, state })
+    let AssetHead { key, project, location, registered_at, settings, state, .. } = &head.value;
+    let (project, registered_at, rev) = (*project, *registered_at, head.rev);
+    Answer::ok(&StateOf { id, key, project, location, registered_at, rev, settings, state })
 }
 
 pub(super) async fn delete(call: &Call<'_>) -> Result<Answer, ApiError> {

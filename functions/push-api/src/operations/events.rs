@@ -242,7 +242,7 @@ async fn store(context: &Context, pushed: &Pushed, trace: &TraceId) -> Result<It
         assetKey = name,
         eventType = event_type,
         eventId = pushed.id,
-        snapshotId = pushed.snapshot_id,
+        snapshotId = pushed.facts.snapshot_id,
         status = item.status,
         outcome = item.outcome,
         "pushed"

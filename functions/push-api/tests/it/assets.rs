@@ -84,8 +84,7 @@ async fn a_state_is_read() {
 async fn assets_without_a_project_are_everybodys() {
     let api = Api::new();
     let ports = api.world.quiet_ports();
-    let spec =
-        AssetSpec { key: ORDERS.parse().unwrap(), location: "s3://lake/warehouse/ods_db.db/orders".parse().unwrap() };
+    let spec = AssetSpec::new(ORDERS.parse().unwrap(), "s3://lake/warehouse/ods_db.db/orders".parse().unwrap());
     let trace = store::new_trace(&*ports.random).unwrap();
     assets::register(&ports, ProjectCode(0), &spec, &trace).await.unwrap();
     for project in ["7", "8"] {

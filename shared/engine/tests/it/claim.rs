@@ -367,7 +367,7 @@ async fn a_deregistered_asset_blocks_and_says_so_and_comes_back_in_the_next_epoc
     let why = d.why("t").await;
     assert_eq!((why.verdict, why.reason.unwrap().code), (Verdict::BlockedByUnknownAsset, ReasonCode::AssetUnknown));
     let location = d.tables["a"].location().parse().unwrap();
-    assets::register(&ports, PROJECT, &assets::AssetSpec { key: key("a"), location }, &trace()).await.unwrap();
+    assets::register(&ports, PROJECT, &assets::AssetSpec::new(key("a"), location), &trace()).await.unwrap();
     assert_eq!(d.head("a").state.epoch.0, 1);
 }
 
@@ -375,7 +375,7 @@ async fn a_deregistered_asset_blocks_and_says_so_and_comes_back_in_the_next_epoc
 async fn two_assets_on_one_location_are_refused() {
     let d = Deployment::with(&["a"]).await;
     let location = d.tables["a"].location().parse().unwrap();
-    let spec = assets::AssetSpec { key: key("other"), location };
+    let spec = assets::AssetSpec::new(key("other"), location);
     let error = assets::register(&d.world.quiet_ports(), PROJECT, &spec, &trace()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(!error.message().contains("ods_db/a\""), "whose it is stays unsaid: {error}");

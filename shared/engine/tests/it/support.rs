@@ -73,7 +73,7 @@ impl Deployment {
     pub(crate) async fn register(&mut self, table: &str) {
         let storage: Arc<MemoryStorage> = Arc::clone(&self.world.storage);
         let paimon = PaimonTable::new(storage, BUCKET, &format!("wh/ods_db.db/{table}"));
-        let spec = AssetSpec { key: key(table), location: paimon.location().parse().unwrap() };
+        let spec = AssetSpec::new(key(table), paimon.location().parse().unwrap());
         let registration =
             assets::register(&self.world.quiet_ports(), PROJECT, &spec, &trace()).await.expect("register");
         self.ids.insert(table.to_owned(), registration.id);

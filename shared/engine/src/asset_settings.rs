@@ -1,0 +1,115 @@
+//! What can be set for an asset.
+
+use lakebell_domain::event::Outcome;
+use lakebell_domain::state::AssetState;
+use serde::de::{Deserializer, Error as _};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// To which version a verdict counts that names none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum BindVerdict {
+    /// To the only version that was current during the whole check; to none if the table moved.
+    #[default]
+    Strict,
+    /// To the one that is current when the verdict arrives.
+    Latest,
+}
+
+/// Whether a schema that is new waits for a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum SchemaApproval {
+    /// It does not.
+    #[default]
+    None,
+    /// It is pending until it is approved or rejected.
+    Required,
+}
+
+/// Where the watermark comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum WatermarkFrom {
+    /// From the commits.
+    #[default]
+    Storage,
+    /// From pushed events alone.
+    Push,
+}
+
+/// What may advance the data version: in this version storage alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Trust {
+    /// What is read from the table's own files.
+    #[default]
+    Storage,
+}
+
+impl<'de> Deserialize<'de> for Trust {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "storage" => Ok(Self::Storage),
+            "writer" => Err(D::Error::custom("`writer` is not available in this version; use `storage`")),
+            other => Err(D::Error::unknown_variant(other, &["storage"])),
+        }
+    }
+}
+
+/// A setting that a later version has: whatever its value, it is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unavailable {}
+
+impl<'de> Deserialize<'de> for Unavailable {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(D::Error::custom("it is not available in this version; leave it out"))
+    }
+}
+
+impl Serialize for Unavailable {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        match *self {}
+    }
+}
+
+/// The settings of an asset, all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AssetSettings {
+    /// To which version a verdict counts that names none.
+    pub bind_verdict: BindVerdict,
+    /// Whether a schema that is new waits for a decision.
+    pub schema_approval: SchemaApproval,
+    /// Where the watermark comes from.
+    pub watermark_from: WatermarkFrom,
+    /// What may advance the data version.
+    pub trust: Trust,
+}
+
+impl AssetSettings {
+    /// Whether nothing was set.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Puts into a state what the evaluator goes by. The schema that is current when approval is
+    /// asked for the first time was there before anybody was asked.
+    pub(crate) fn apply_to(&self, state: &mut AssetState) {
+        let is_required = self.schema_approval == SchemaApproval::Required;
+        if is_required && !state.schema.approval_required && state.baseline.is_some() {
+            state.schema.initial = state.schema.current;
+        }
+        state.schema.approval_required = is_required;
+    }
+
+    /// Why a pushed watermark does not count, if it does not.
+    pub(crate) fn refuses_watermark(&self) -> Option<Outcome> {
+        let reason = "the asset takes its watermark from storage; set `watermarkFrom: push` to take pushed ones";
+        (self.watermark_from == WatermarkFrom::Storage).then(|| Outcome::Ignored(reason.to_owned()))
+    }
+}

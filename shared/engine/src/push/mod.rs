@@ -1,0 +1,217 @@
+//! Events that writers push.
+//!
+//! A pushed version is a hint: storage alone moves the data version, and an event that storage does
+//! not (yet) confirm is kept with that as its outcome. Verdicts, schema decisions, backfills and
+//! recovered CDC lag are known to writers only: they are applied to the registers as they are told.
+
+mod claim;
+mod hint;
+mod record;
+mod version;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use lakebell_domain::asset::{AssetKey, Location};
+use lakebell_domain::commit::Millis;
+use lakebell_domain::event::{Event, EventKind, Outcome, PushedEvidence, Source};
+use lakebell_domain::ids::{AssetId, TraceId};
+use lakebell_domain::state::Severity;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+pub use self::claim::{MAX_BACKFILL_ID, MAX_EXTRA, MAX_RUN_ID, MAX_STATUS};
+
+use self::claim::Claim;
+use crate::evaluate::{self, Evaluated};
+use crate::observe::Observed;
+use crate::ports::Ports;
+use crate::records::Unregistered;
+use crate::{EngineError, assets};
+
+/// Kinds that can be pushed in this version: all but done partitions.
+pub const PUSHABLE: [EventKind; 19] = [
+    EventKind::SnapshotCommitted,
+    EventKind::WatermarkAdvanced,
+    EventKind::TagCreated,
+    EventKind::TagDeleted,
+    EventKind::QualityCheckPassed,
+    EventKind::QualityCheckFailed,
+    EventKind::QualityCheckErrored,
+    EventKind::SchemaChanged,
+    EventKind::SchemaChangeApproved,
+    EventKind::SchemaChangeRejected,
+    EventKind::BackfillStarted,
+    EventKind::BackfillCompleted,
+    EventKind::CdcLagRecovered,
+    EventKind::HistoryRewritten,
+    EventKind::TableCreated,
+    EventKind::TableAltered,
+    EventKind::TableRenamed,
+    EventKind::TableDropped,
+    EventKind::JobStatusChanged,
+];
+
+/// Which asset an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// By its key.
+    Key(AssetKey),
+    /// By where the table lives.
+    Location(Location),
+}
+
+/// One pushed event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pushed {
+    /// Unique for its source: the identity of the push.
+    pub id: String,
+    /// Who sent it.
+    pub source: String,
+    /// What it says.
+    pub kind: EventKind,
+    /// What it is about.
+    pub asset: Named,
+    /// The sender's time of the event.
+    pub time: Option<Timestamp>,
+    /// What it says in particular.
+    pub facts: Facts,
+}
+
+/// What an event says beyond its kind. Each kind needs some of it; the rest is passed over.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// The snapshot that it names, as the format writes it.
+    pub snapshot_id: Option<String>,
+    /// A tag.
+    pub tag: Option<String>,
+    /// A check or suite.
+    pub check: Option<String>,
+    /// How bad a failure of the check is; an error where it is left out.
+    pub severity: Option<Severity>,
+    /// The check's run, for people.
+    pub run_id: Option<String>,
+    /// Orders the runs of a check; the event's time where it is left out.
+    pub run_at: Option<Timestamp>,
+    /// When the check began.
+    pub check_started_at: Option<Timestamp>,
+    /// A schema.
+    pub schema_id: Option<i64>,
+    /// A backfill.
+    pub backfill_id: Option<String>,
+    /// A watermark, in milliseconds since 1970.
+    pub watermark: Option<Millis>,
+    /// The status of a job, in its own words.
+    pub status: Option<String>,
+    /// What else the writer wants to be kept with the event.
+    pub extra: BTreeMap<String, Value>,
+}
+
+/// What became of a pushed event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Receipt {
+    /// It was taken; this is what it meant for the asset's state.
+    Looked(Outcome),
+    /// No such asset is registered; the table is kept as seen where its location is known.
+    UnknownAsset,
+}
+
+/// What came of a push.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Accepted {
+    /// What became of the event.
+    pub receipt: Receipt,
+    /// The evaluations that followed.
+    pub evaluated: Vec<Evaluated>,
+}
+
+/// Takes a pushed event: looks at the asset or applies what the writer alone can know, keeps the
+/// event, and evaluates the asset's targets. The same event again changes nothing.
+///
+/// Errors: `Invalid` with the field for a kind that cannot be pushed, or a field that is missing,
+/// too long or impossible; `Unavailable` and `Contention`, after which the same event may be sent
+/// again.
+pub async fn push(ports: &Ports, pushed: &Pushed, trace: &TraceId) -> Result<Accepted, EngineError> {
+    let claim = Claim::of(pushed, ports.clock.now())?;
+    let Some(asset) = resolve(ports, pushed).await? else {
+        return Ok(Accepted { receipt: Receipt::UnknownAsset, evaluated: Vec::new() });
+    };
+    let push = Push { ports, asset, pushed, trace };
+    let (outcome, observed) = match claim {
+        Claim::Hint(look) => hint::follow(&push, look).await?,
+        Claim::Lineage => return Ok(Accepted { receipt: push.keep_lineage().await?, evaluated: Vec::new() }),
+        Claim::Writers(claim) => record::take(&push, &claim).await?,
+    };
+    let evaluated = evaluate::evaluate_dependents(ports, &observed, trace).await?;
+    Ok(Accepted { receipt: Receipt::Looked(outcome), evaluated })
+}
+
+/// A push on its way.
+struct Push<'a> {
+    ports: &'a Ports,
+    asset: AssetId,
+    pushed: &'a Pushed,
+    trace: &'a TraceId,
+}
+
+impl Push<'_> {
+    /// The identity of the push itself, for what has none of its own: a repeated delivery is the
+    /// same event, in whichever epoch it arrives.
+    fn token(&self) -> String {
+        let Pushed { source, id, .. } = self.pushed;
+        let digest = Sha256::digest(format!("{source}\n{id}").as_bytes());
+        digest.iter().take(16).fold("push.".to_owned(), |token, byte| token + &format!("{byte:02x}"))
+    }
+
+    /// The event to keep, about no version in particular.
+    fn event(&self, outcome: Outcome, evidence: Option<PushedEvidence>) -> Event {
+        Event {
+            asset: self.asset,
+            kind: self.pushed.kind,
+            token: self.token(),
+            source: Source::Push,
+            outcome,
+            recorded_at: self.ports.clock.now(),
+            trace: self.trace.clone(),
+            position: None,
+            commit: None,
+            evidence,
+            extra: self.pushed.facts.extra.clone(),
+            detail: Some(format!("event {} of {}", self.pushed.id, self.pushed.source)),
+        }
+    }
+
+    /// Keeps what changes no register.
+    async fn keep_lineage(&self) -> Result<Receipt, EngineError> {
+        let outcome = Outcome::Ignored("kept for lineage; it changes no register".to_owned());
+        let status = self.pushed.facts.status.clone();
+        let event = self.event(outcome.clone(), status.map(|status| PushedEvidence::Job { status }));
+        let is_new = record::keep(self.ports, &event).await?;
+        Ok(Receipt::Looked(if is_new { outcome } else { Outcome::Duplicate }))
+    }
+}
+
+async fn resolve(ports: &Ports, pushed: &Pushed) -> Result<Option<AssetId>, EngineError> {
+    match &pushed.asset {
+        Named::Key(key) => assets::lookup(ports, key).await,
+        Named::Location(location) => {
+            let found = assets::at_location(ports, location, None).await?;
+            if found.is_none() {
+                let seen = Unregistered {
+                    location: location.to_string(),
+                    format: lakebell_domain::asset::Format::Paimon,
+                    first_seen: ports.clock.now(),
+                    object: format!("event {} of {}", pushed.id, pushed.source),
+                    reason: "no asset is registered at this location".to_owned(),
+                };
+                assets::remember_unregistered(ports, &seen).await?;
+            }
+            Ok(found)
+        }
+    }
+}
+
+/// The asset as it stands, without a look at storage, for an evaluation.
+fn as_observed(asset: AssetId, known: record::Known, kind: EventKind, outcome: &Outcome) -> Observed {
+    Observed { asset, head: known.head, pointers: known.pointers, outcomes: vec![(kind, outcome.clone())] }
+}
