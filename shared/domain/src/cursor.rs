@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::commit::Millis;
 use crate::ids::{AssetId, GroupName, TriggerKey};
 use crate::policy::Window;
-use crate::state::Totals;
+use crate::state::{AssetState, Totals};
+use crate::target::Conditions;
 use crate::version::{Position, Version};
 
 /// A target's cursors and what stands in the way of its next claim.
@@ -75,6 +76,21 @@ pub struct Taken {
 }
 
 impl Taken {
+    /// All that is there of an asset now, for a dependency with these conditions.
+    pub fn everything(state: &AssetState, conditions: &Conditions) -> Self {
+        let is_wanted = |name: &str| conditions.tag.as_ref().is_some_and(|tag| tag.matches(name));
+        let tags = state.tags.iter().filter(|(name, _)| is_wanted(name));
+        Self {
+            version: state.table.clone(),
+            totals: state.totals,
+            watermark: state.watermark.as_ref().map(|watermark| watermark.at),
+            tag: tags.max_by_key(|(_, entry)| entry.position).map(|(name, _)| name.clone()),
+            schema_id: state.schema.current,
+            backfill: state.finished_backfill(),
+            cdc: state.cdc_lag_recovered_at,
+        }
+    }
+
     /// Where it ends; `None` before the first version.
     pub fn position(&self) -> Option<Position> {
         self.version.as_ref().map(|version| version.position)

@@ -4,7 +4,7 @@
 use lakebell_domain::cursor::{Paused, TargetCursor};
 use lakebell_domain::evaluation::{SwitchedOff, consume, manual, manual_key};
 use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, TraceId, TriggerKey};
-use lakebell_domain::policy::{OnFailed, OnResume};
+use lakebell_domain::policy::{Coalesce, OnFailed, OnResume};
 use lakebell_domain::trigger::{Arrow, Decision, Status, StatusWord, Trigger};
 
 use crate::evaluate::{self, Claimed, Evaluated, INLINE_TARGETS, cursor_draft, trigger_draft};
@@ -49,7 +49,18 @@ pub async fn resume(ports: &Ports, target: &TargetId, trace: &TraceId) -> Result
         if loaded.cursor.value.paused.is_none() {
             return evaluate::evaluate_one(ports, target, trace).await;
         }
-        let skips = loaded.definition.value.target.policies.on_resume == OnResume::Skip;
+        let policies = &loaded.definition.value.target.policies;
+        let skips = policies.on_resume == OnResume::Skip;
+        if policies.coalesce == Coalesce::Each && !skips {
+            // One trigger over the whole pause, in the transaction that ends it.
+            let joined = loaded.resumed_and_joined();
+            if let Some(plan) = joined.evaluate().plan {
+                if let Claimed::Done = evaluate::claim(ports, &joined, plan, trace).await? {
+                    return evaluate::evaluate_one(ports, target, trace).await;
+                }
+                continue;
+            }
+        }
         let cursor =
             if skips { loaded.with_inputs(|inputs| consume(inputs, None)) } else { loaded.cursor.value.clone() };
         let resumed = TargetCursor { paused: None, ..cursor };

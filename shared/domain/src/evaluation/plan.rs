@@ -103,8 +103,10 @@ pub fn consume(inputs: &Inputs<'_>, asset: Option<AssetId>) -> TargetCursor {
     let mut cursor = inputs.cursor.clone();
     for group in &inputs.target.groups {
         for member in group.members.iter().filter(|member| asset.is_none_or(|asset| member.asset == asset)) {
-            let reach = member::at_hand(inputs, &group.name, member);
-            cursor.take(&group.name, member.asset, &reach);
+            let state = inputs.assets.get(&member.asset).and_then(super::AssetView::live);
+            if let Some(state) = state.filter(|state| state.hold.is_none()) {
+                cursor.take(&group.name, member.asset, &Taken::everything(state, &member.conditions));
+            }
         }
         if let (Some(every), Some(slowest), None) =
             (super::group::every(group), slowest_watermark(inputs, group), asset)

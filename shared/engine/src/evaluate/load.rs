@@ -7,6 +7,7 @@ use lakebell_domain::cursor::TargetCursor;
 use lakebell_domain::evaluation::{self, AssetView, Evaluation, Inputs, PastCommit, SwitchedOff};
 use lakebell_domain::event::Event;
 use lakebell_domain::ids::{AssetId, TargetId, TriggerKey};
+use lakebell_domain::policy::Coalesce;
 use lakebell_domain::trigger::Trigger;
 use lakebell_domain::version::{Epoch, Position};
 
@@ -40,6 +41,22 @@ impl Loaded {
 
     pub(super) fn open(&self) -> Option<&Stored<Trigger>> {
         self.trigger(self.cursor.value.open.as_ref())
+    }
+
+    /// The same target as if it were not paused and took all that is there at once.
+    pub(crate) fn resumed_and_joined(&self) -> Self {
+        let mut joined = Self {
+            definition: self.definition.clone(),
+            cursor: self.cursor.clone(),
+            heads: self.heads.clone(),
+            histories: self.histories.clone(),
+            triggers: self.triggers.clone(),
+            switched_off: self.switched_off.clone(),
+            now: self.now,
+        };
+        joined.cursor.value.paused = None;
+        joined.definition.value.target.policies.coalesce = Coalesce::Newest;
+        joined
     }
 
     pub(crate) fn evaluate(&self) -> Evaluation {

@@ -53,28 +53,15 @@ pub(super) fn begin(
 fn first(state: &AssetState, member: &Member, begin: Begin<'_>) -> Option<Taken> {
     match begin {
         Begin::AtZero | Begin::Declared(StartFrom::Earliest) => Some(Taken::default()),
-        Begin::Declared(StartFrom::Now) => state.baseline.is_some().then(|| everything(state, member)),
+        Begin::Declared(StartFrom::Now) => {
+            state.baseline.is_some().then(|| Taken::everything(state, &member.conditions))
+        }
         Begin::Declared(StartFrom::Current) => state.baseline.is_some().then(|| before_newest(state, member)),
         Begin::Declared(StartFrom::Snapshot(id)) => {
             let format = member.key.format();
             let ordinal = ordinal_of(format, id)?;
             Some(Taken { version: predecessor(format, Position { epoch: state.epoch, ordinal }), ..Taken::default() })
         }
-    }
-}
-
-/// All that is there.
-fn everything(state: &AssetState, member: &Member) -> Taken {
-    let tags =
-        state.tags.iter().filter(|(name, _)| member.conditions.tag.as_ref().is_some_and(|tag| tag.matches(name)));
-    Taken {
-        version: state.table.clone(),
-        totals: state.totals,
-        watermark: state.watermark.as_ref().map(|watermark| watermark.at),
-        tag: tags.max_by_key(|(_, entry)| entry.position).map(|(name, _)| name.clone()),
-        schema_id: state.schema.current,
-        backfill: state.finished_backfill(),
-        cdc: state.cdc_lag_recovered_at,
     }
 }
 

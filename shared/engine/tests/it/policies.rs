@@ -6,10 +6,11 @@ use lakebell_domain::policy::OnFailed;
 use lakebell_domain::reason::{ReasonCode, Verdict};
 use lakebell_domain::target::TargetSpec;
 use lakebell_domain::trigger::{StartReason, Status};
+use lakebell_engine::ports::items::{Item, Key, Write};
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::ports::scheduler::{Active, InstanceState, Latest, Refusal, WorkflowRef};
 use lakebell_engine::ports::time::Clock as _;
-use lakebell_engine::{ErrorKind, compensate, operate, replay, targets};
+use lakebell_engine::{ErrorKind, compensate, layout, operate, replay, store, targets};
 use lakebell_testkit::StartFault;
 use serde_json::{Value, json};
 
@@ -249,9 +250,12 @@ async fn what_is_passed_over_starts_nothing() {
 
 #[tokio::test]
 async fn a_group_begins_where_its_declaration_says() {
-    for (start, expected) in
-        [(json!("now"), vec![]), (json!("current"), vec!["a(2,3]"]), (json!("earliest"), vec!["a(-,3]"]), (json!(2), vec!["a(1,3]"])]
-    {
+    for (start, expected) in [
+        (json!("now"), vec![]),
+        (json!("current"), vec!["a(2,3]"]),
+        (json!("earliest"), vec!["a(-,3]"]),
+        (json!(2), vec!["a(1,3]"]),
+    ] {
         let mut d = Deployment::with(&["a"]).await;
         for _ in 0..3 {
             d.commit("a", "APPEND").await;
@@ -326,9 +330,14 @@ async fn a_registration_that_a_declaration_missed_is_taken_in_by_a_pass() {
     });
     d.declare(&serde_json::from_value(document).unwrap()).await;
     assert_eq!(code(&d.why("t").await), Some(ReasonCode::NoMemberYet));
-    // The registration dies before it has told the subscribers.
-    d.world.tap.before(lakebell_testkit::Op::Query, 0, || async {});
+    // The registration saw no subscription.
+    let ports = d.world.quiet_ports();
+    let subscriptions = layout::subscriptions("paimon://ods_db");
+    let found = ports.items.query(&subscriptions, None, None).await.unwrap().found.remove(0);
+    d.world.items.plant(Item { key: Key::new("X#elsewhere", "-"), ..found.clone() });
+    store::write(&*ports.items, &*ports.random, &[Write::Remove(found.key.clone(), found.rev)]).await.unwrap();
     d.register("ods_b").await;
+    assert_eq!(code(&d.why("t").await), Some(ReasonCode::NoMemberYet));
     let far = d.world.clock.now() + jiff::SignedDuration::from_mins(5);
     compensate::pass(&d.world.quiet_ports(), &trace(), far).await.unwrap();
     d.commit("ods_b", "APPEND").await;
@@ -416,6 +425,74 @@ async fn what_cannot_be_decided_follows_the_policy() {
             compensate::sweep(&d.world.quiet_ports(), &trace()).await.unwrap();
         }
         assert_eq!(d.triggers("t")[0].status().step(), expected, "{policy}");
+    }
+}
+
+/// A rollback and other commits, seen by two scans a settle time apart.
+async fn rewritten(d: &mut Deployment) {
+    d.commit("a", "APPEND").await;
+    d.commit("a", "APPEND").await;
+    d.run_dispatcher().await;
+    d.table("a").rollback_to(0);
+    d.table("a").commit("APPEND", 9);
+    d.table("a").commit("APPEND", 9);
+    for _ in 0..2 {
+        let look = Message::Observe { asset: d.ids["a"], trace: trace() };
+        d.carry(&look).await.unwrap();
+        d.world.clock.advance(Duration::from_secs(61));
+    }
+    let look = Message::Observe { asset: d.ids["a"], trace: trace() };
+    d.carry(&look).await.unwrap();
+    d.run_dispatcher().await;
+}
+
+#[tokio::test]
+async fn a_rewrite_is_followed_where_every_target_says_so() {
+    let mut d = Deployment::with(&["a"]).await;
+    d.declare(&with(&["a"], &json!({"onRewrite": "follow"}))).await;
+    rewritten(&mut d).await;
+    assert_eq!(d.head("a").state.epoch.0, 1);
+    assert_eq!(d.why("t").await.verdict, Verdict::Waiting);
+    let last = d.triggers("t").pop().unwrap();
+    assert_eq!(
+        last.ranges[0].bounds.to.as_ref().map(|to| to.position.epoch.0),
+        Some(1),
+        "accepting counts as an advance"
+    );
+
+    let mut d = Deployment::with(&["a"]).await;
+    d.declare(&with(&["a"], &json!({"onRewrite": "follow"}))).await;
+    d.declare(&spec("other", &[("g", json!("all"), &["a"])])).await;
+    rewritten(&mut d).await;
+    assert_eq!(d.head("a").state.epoch.0, 0, "another target holds it");
+    assert_eq!(code(&d.why("t").await), Some(ReasonCode::RewriteHeld));
+
+    let mut d = Deployment::with(&["a"]).await;
+    d.declare(&with(&["a"], &json!({"onRewrite": "follow", "settle": "1h"}))).await;
+    rewritten(&mut d).await;
+    assert_eq!(d.head("a").state.epoch.0, 0, "two reads agree, and an hour has not passed");
+    d.world.clock.advance(Duration::from_hours(1));
+    d.carry(&Message::Observe { asset: d.ids["a"], trace: trace() }).await.unwrap();
+    assert_eq!(d.head("a").state.epoch.0, 1);
+}
+
+#[tokio::test]
+async fn a_target_of_each_version_takes_the_whole_pause_at_once() {
+    for (on_resume, expected) in [("latest", vec!["a(1,4]", "a(4,5]"]), ("skip", vec!["a(4,5]"])] {
+        let mut d = Deployment::with(&["a"]).await;
+        d.commit("a", "APPEND").await;
+        d.declare(&with(&["a"], &json!({"coalesce": "each", "onResume": on_resume}))).await;
+        let ports = d.world.quiet_ports();
+        operate::pause(&ports, &target_id("t"), "ops").await.unwrap();
+        for _ in 0..3 {
+            d.commit("a", "APPEND").await;
+        }
+        operate::resume(&ports, &target_id("t"), &trace()).await.unwrap();
+        d.run_dispatcher().await;
+        d.commit("a", "APPEND").await;
+        d.run_dispatcher().await;
+        let took: Vec<String> = d.triggers("t").iter().flat_map(Deployment::took).collect();
+        assert_eq!(took, expected, "onResume: {on_resume}");
     }
 }
 
