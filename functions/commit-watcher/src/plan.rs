@@ -117,4 +117,25 @@ mod tests {
         ];
         assert_eq!(planned, expected.map(|(name, deliveries)| (name.to_owned(), deliveries)));
     }
+
+    #[test]
+    fn tables_of_every_format_go_upwards() {
+        let delta = ["d/_delta_log/00000000000000000009.json", "d/_delta_log/00000000000000000010.json"];
+        let hudi = [
+            "h/.hoodie/timeline/20260101000000002_20260101000000003.commit",
+            "h/.hoodie/timeline/20260101000000001_20260101000000004.commit",
+        ];
+        let iceberg = ["i/metadata/00009-b.metadata.json", "i/metadata/00010-a.metadata.json"];
+        let versions = ["v/metadata/v9.metadata.json", "v/metadata/v10.metadata.json"];
+        let expected: Vec<&str> = [delta, hudi, iceberg, versions].concat();
+        let deliveries: Vec<Delivery> = expected.iter().rev().map(|key| delivery(vec![object(key)])).collect();
+        let planned: Vec<String> = plan(&deliveries)
+            .into_iter()
+            .filter_map(|step| match step.work {
+                Work::Object(created) => Some(created.key),
+                Work::Message(_) => None,
+            })
+            .collect();
+        assert_eq!(planned, expected);
+    }
 }

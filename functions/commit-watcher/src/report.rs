@@ -58,9 +58,12 @@ pub(crate) fn watched(metrics: &Metrics, watched: &Watched, now: Timestamp) {
                 "a table is not registered"
             );
         }
-        Watched::Observed { observed, evaluated } => {
+        Watched::Observed { observed, evaluated, others } => {
             self::observed(metrics, observed, now);
             report_evaluated(metrics, evaluated);
+            for other in others {
+                self::watched(metrics, other, now);
+            }
         }
     }
 }
@@ -68,7 +71,7 @@ pub(crate) fn watched(metrics: &Metrics, watched: &Watched, now: Timestamp) {
 /// A look at a table by the clock. It normally finds nothing, which is no event; what it does find
 /// was missed by every notification.
 pub(crate) fn scanned(metrics: &Metrics, watched: &Watched, now: Timestamp) {
-    if let Watched::Observed { observed, evaluated } = watched {
+    if let Watched::Observed { observed, evaluated, .. } = watched {
         let source_type = observed.head.value.key.format();
         let asset_key = observed.head.value.key.to_string();
         let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Advanced | Outcome::Maintenance);

@@ -1,6 +1,6 @@
 //! From an object in a bucket to the asset that it belongs to.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 
 use jiff::{SignedDuration, Timestamp};
@@ -23,6 +23,8 @@ use crate::{EngineError, ErrorKind};
 
 /// How long a function may go on believing which asset lives at a location, or that none does.
 pub const LOCATION_CACHE: SignedDuration = SignedDuration::from_secs(60);
+/// Most branches of one table whose assets are looked at with a file that holds them.
+const MAX_BRANCHES: usize = 16;
 /// Most locations remembered; beyond it the cache starts over.
 const MAX_CACHED: usize = 10_000;
 
@@ -57,6 +59,8 @@ pub enum Watched {
         observed: Box<Observed>,
         /// The evaluations.
         evaluated: Vec<Evaluated>,
+        /// The same for assets that are other branches in the same files.
+        others: Vec<Self>,
     },
 }
 
@@ -113,20 +117,34 @@ impl Watcher {
             return Ok(Watched::UnknownTable { location: seen.location, format: Some(format), is_new });
         };
         let hint = Hint { asset, look: commit.look(object), source: Source::Notify, trace: trace.clone() };
-        self.look(&hint).await
+        let (mut watched, branches) = self.look_at(&hint).await?;
+        if let Watched::Observed { others, .. } = &mut watched {
+            for branch in branches.into_iter().take(MAX_BRANCHES) {
+                let of_branch = CommitKey { branch: Some(branch), ..commit.clone() };
+                if let (Some(asset), _) = self.asset_at(&location, &of_branch, trace).await? {
+                    others.push(self.look(&Hint { asset, ..hint.clone() }).await?);
+                }
+            }
+        }
+        Ok(watched)
     }
 
     /// Looks at an asset and evaluates the targets that depend on it.
     pub async fn look(&self, hint: &Hint) -> Result<Watched, EngineError> {
-        let observed = match observe::observe(&self.ports, hint).await {
+        self.look_at(hint).await.map(|(watched, _)| watched)
+    }
+
+    /// The same, with the names of other branches in the files that were read.
+    async fn look_at(&self, hint: &Hint) -> Result<(Watched, BTreeSet<String>), EngineError> {
+        let (observed, branches) = match observe::observe_branch(&self.ports, hint).await {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let location = hint.asset.to_string();
-                return Ok(Watched::UnknownTable { location, format: None, is_new: false });
+                return Ok((Watched::UnknownTable { location, format: None, is_new: false }, BTreeSet::new()));
             }
             other => other?,
         };
-        let evaluated = evaluate::evaluate_dependents(&self.ports, &observed, &hint.trace).await?;
-        Ok(Watched::Observed { observed: Box::new(observed), evaluated })
+        let evaluated = Box::pin(evaluate::evaluate_dependents(&self.ports, &observed, &hint.trace)).await?;
+        Ok((Watched::Observed { observed: Box::new(observed), evaluated, others: Vec::new() }, branches))
     }
 
     /// Whose it is, and whether that was looked up just now.
@@ -172,7 +190,7 @@ impl Watcher {
         let Some((project, spec)) = warehouses.iter().find_map(spec) else { return Ok(None) };
         let AssetSpec { key, .. } = &spec;
         tracing::info!(assetKey = %key, traceId = %trace, "registering a table of a warehouse");
-        Ok(Some(assets::register(&self.ports, project, &spec, trace).await?.id))
+        Ok(Some(assets::register_found(&self.ports, project, &spec, trace).await?.id))
     }
 }
 
@@ -236,7 +254,9 @@ impl Watched {
             Self::UnknownTable { .. } => {
                 vec![(EventKind::SnapshotCommitted, Outcome::Ignored("unknown table".to_owned()))]
             }
-            Self::Observed { observed, .. } => observed.outcomes.clone(),
+            Self::Observed { observed, others, .. } => {
+                observed.outcomes.iter().cloned().chain(others.iter().flat_map(Self::outcomes)).collect()
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod events;
+mod formats;
 mod handling;
 mod properties;
 mod samples;

@@ -134,7 +134,7 @@ impl Reader<'_> {
         let commits = found.iter().map(|found| note.take(&found.commit)).collect();
         let etags = found.into_iter().map(|found| found.etag).collect();
         let first = Finding { evidence: Evidence::FirstRead(commits), etags };
-        Ok(Reading { findings: vec![note.keep()?, first], more: false, verified: true })
+        Ok(Reading { findings: vec![note.keep()?, first], verified: true, ..Reading::default() })
     }
 
     /// The table's id and schema before a version, from its checksum file or, for the id, from the

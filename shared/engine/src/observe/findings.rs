@@ -1,17 +1,21 @@
 //! From what a read found to the next state, its events and the write that records both.
 
-use jiff::Timestamp;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::commit::Commit;
-use lakebell_domain::event::{CommitFacts, Event, EventKind, Outcome, commit_token};
-use lakebell_domain::state::{Evidence, Gap, RewriteHold, Trouble};
+use lakebell_domain::event::{CommitFacts, Event, EventKind, Outcome, PushedEvidence, commit_token};
+use lakebell_domain::state::{AssetState, Evidence, Gap, RewriteHold, Totals, Trouble};
 use lakebell_domain::version::{Ordinal, Position};
 use serde_json::Value;
 
-use super::{EVENT_RETENTION, Hint};
+use super::{EVENT_RETENTION, HISTORY_RETENTION, Hint};
 use crate::EngineError;
+use crate::asset_settings::WatermarkFrom;
 use crate::layout;
 use crate::ports::items::{Draft, Write};
-use crate::records::{AssetHead, Ring, RingEntry};
+use crate::records::{AssetHead, Pointer, Ring, RingEntry};
 use crate::store::{self, Stored};
 
 /// One thing that a read found.
@@ -38,11 +42,13 @@ pub(super) struct Reading {
     pub(super) more: bool,
     /// What was taken on trust has been compared with storage.
     pub(super) verified: bool,
+    /// Other branches that moved in the same files, of formats where one file holds them all.
+    pub(super) branches: BTreeSet<String>,
 }
 
 impl Reading {
     pub(super) fn of(evidence: Evidence) -> Self {
-        Self { findings: vec![Finding::new(evidence)], more: false, verified: false }
+        Self { findings: vec![Finding::new(evidence)], ..Self::default() }
     }
 
     /// Whether it holds a contradiction of the recorded history.
@@ -76,9 +82,11 @@ pub(super) fn apply(
     hint: &Hint,
     head: &Stored<AssetHead>,
     ring: &Stored<Ring>,
+    pointers: &[Pointer],
     reading: &Reading,
     now: Timestamp,
 ) -> Result<Applied, EngineError> {
+    let retention = retention(pointers);
     let mut next = head.value.clone();
     let mut next_ring = ring.value.clone();
     let mut outcomes = Vec::new();
@@ -86,7 +94,7 @@ pub(super) fn apply(
     for finding in &reading.findings {
         let before = next.state.position();
         let was_held = next.state.hold.is_some();
-        let transition = next.state.apply(&finding.evidence, now);
+        let transition = next.state.apply(&counted(&next, &finding.evidence), now);
         let changed = transition.state != next.state;
         next.state = transition.state;
         if changed {
@@ -95,7 +103,7 @@ pub(super) fn apply(
         for record in records(finding, &transition.outcome, was_held, changed) {
             outcomes.push((record.kind, record.outcome.clone()));
             if changed {
-                events.push(event(hint, &next, record, now)?);
+                events.push(event(hint, &next, record, now, retention)?);
             }
         }
     }
@@ -111,6 +119,27 @@ pub(super) fn apply(
     }
     actions.extend(events);
     Ok(Applied { head: next, rev: head.rev + 1, actions: Some(actions), outcomes })
+}
+
+/// How long the events of commits are kept: longer where a target looks at each of them.
+fn retention(pointers: &[Pointer]) -> SignedDuration {
+    if pointers.iter().any(|pointer| pointer.keeps_history) { HISTORY_RETENTION } else { EVENT_RETENTION }
+}
+
+/// What counts of a finding: where the watermark is pushed, those of commits do not.
+fn counted<'a>(head: &AssetHead, evidence: &'a Evidence) -> Cow<'a, Evidence> {
+    let without = |commit: &Commit| Commit { watermark: None, ..commit.clone() };
+    if head.settings.watermark_from == WatermarkFrom::Storage {
+        return Cow::Borrowed(evidence);
+    }
+    match evidence {
+        Evidence::Commit(commit) => Cow::Owned(Evidence::Commit(Box::new(without(commit)))),
+        Evidence::FirstRead(commits) => Cow::Owned(Evidence::FirstRead(commits.iter().map(without).collect())),
+        Evidence::RewriteAccepted(commits) => {
+            Cow::Owned(Evidence::RewriteAccepted(commits.iter().map(without).collect()))
+        }
+        other => Cow::Borrowed(other),
+    }
 }
 
 fn keep_in_ring(ring: &mut Ring, finding: &Finding, before: Position, head: &AssetHead) {
@@ -138,16 +167,19 @@ struct Record {
     token: String,
     outcome: Outcome,
     commit: Option<Commit>,
+    evidence: Option<PushedEvidence>,
     detail: Option<String>,
 }
 
 fn records(finding: &Finding, outcome: &Outcome, was_held: bool, changed: bool) -> Vec<Record> {
-    let record = |kind, token, detail| Record { kind, token, outcome: outcome.clone(), commit: None, detail };
+    let record =
+        |kind, token, detail| Record { kind, token, outcome: outcome.clone(), commit: None, evidence: None, detail };
     let of_commit = |commit: &Commit, circumstance: Option<&str>| Record {
         kind: EventKind::SnapshotCommitted,
         token: commit_token(commit),
         outcome: outcome.clone(),
         commit: Some(commit.clone()),
+        evidence: None,
         detail: detail(commit, circumstance),
     };
     match &finding.evidence {
@@ -170,9 +202,14 @@ fn records(finding: &Finding, outcome: &Outcome, was_held: bool, changed: bool) 
         }
         Evidence::TagCreated(name, entry) => {
             let token = format!("{name}.{:020}.{}", entry.position.ordinal.0, entry.fingerprint.0);
-            vec![record(EventKind::TagCreated, token, Some(format!("tag {name} names snapshot {}", entry.snapshot_id)))]
+            let detail = Some(format!("tag {name} names snapshot {}", entry.snapshot_id));
+            let evidence = Some(PushedEvidence::Tag { name: name.clone(), version: Some(entry.clone()) });
+            vec![Record { evidence, ..record(EventKind::TagCreated, token, detail) }]
         }
-        Evidence::TagDeleted(name) => vec![record(EventKind::TagDeleted, name.clone(), None)],
+        Evidence::TagDeleted(name) => {
+            let evidence = Some(PushedEvidence::Tag { name: name.clone(), version: None });
+            vec![Record { evidence, ..record(EventKind::TagDeleted, name.clone(), None) }]
+        }
         Evidence::Trouble(trouble) if changed => vec![troubled(trouble, outcome)],
         _ => Vec::new(),
     }
@@ -210,6 +247,7 @@ fn expired(gap: &Gap) -> Record {
         token: format!("gap.{:020}.{:020}", gap.first.0, gap.last.0),
         outcome: Outcome::Ignored(format!("commits {} to {} went unread: {}", gap.first, gap.last, gap.cause)),
         commit: None,
+        evidence: None,
         detail: None,
     }
 }
@@ -222,6 +260,7 @@ fn sighted(hold: &RewriteHold, outcome: &Outcome) -> Record {
         token: format!("sighted.{}.{}", token.unwrap_or_default(), layout::moment(hold.first_seen)),
         outcome: outcome.clone(),
         commit: None,
+        evidence: None,
         detail: Some(hold.evidence.clone()),
     }
 }
@@ -232,17 +271,34 @@ fn troubled(trouble: &Trouble, outcome: &Outcome) -> Record {
         token: format!("trouble.{:?}.{}", trouble.code, layout::moment(trouble.since)),
         outcome: outcome.clone(),
         commit: None,
+        evidence: None,
         detail: Some(trouble.detail.clone()),
     }
 }
 
-fn event(hint: &Hint, head: &AssetHead, record: Record, now: Timestamp) -> Result<Write, EngineError> {
+/// What had been counted up to and with a commit that the state has just taken.
+fn totals(state: &AssetState, position: Position) -> Totals {
+    state.marks().find(|mark| mark.version.position == position).map(|mark| mark.totals).unwrap_or_default()
+}
+
+fn event(
+    hint: &Hint,
+    head: &AssetHead,
+    record: Record,
+    now: Timestamp,
+    retention: SignedDuration,
+) -> Result<Write, EngineError> {
     let epoch = head.state.epoch;
     // "accepted" and "withdrawn" can happen once more in the same epoch: the moment tells them apart.
     let token = match record.token.as_str() {
         "accepted" | "withdrawn" => format!("{}.{}", record.token, layout::moment(now)),
         _ if record.kind == EventKind::TagDeleted => format!("{}.{}", record.token, layout::moment(now)),
         _ => record.token,
+    };
+    let position = record.commit.as_ref().map(|commit| Position { epoch, ordinal: commit.ordinal });
+    let facts = |commit: &Commit| CommitFacts {
+        totals: position.map(|position| totals(&head.state, position)).unwrap_or_default(),
+        ..CommitFacts::from(commit)
     };
     let event = Event {
         asset: hint.asset,
@@ -252,10 +308,10 @@ fn event(hint: &Hint, head: &AssetHead, record: Record, now: Timestamp) -> Resul
         outcome: record.outcome,
         recorded_at: now,
         trace: hint.trace.clone(),
-        position: record.commit.as_ref().map(|commit| Position { epoch, ordinal: commit.ordinal }),
-        commit: record.commit.as_ref().map(CommitFacts::from),
-        evidence: None,
-        extra: std::collections::BTreeMap::new(),
+        position,
+        commit: record.commit.as_ref().map(facts),
+        evidence: record.evidence,
+        extra: BTreeMap::new(),
         detail: record.detail,
     };
     let key = layout::event(hint.asset, event.kind, epoch, &token);
@@ -264,6 +320,6 @@ fn event(hint: &Hint, head: &AssetHead, record: Record, now: Timestamp) -> Resul
         doc: store::encode(&event)?,
         sweep: None,
         history: Some(layout::event_history(hint.asset, now, &token)),
-        expires_at: Some(now + EVENT_RETENTION),
+        expires_at: Some(now + if event.commit.is_some() { retention } else { EVENT_RETENTION }),
     }))
 }

@@ -148,7 +148,7 @@ impl Reader<'_> {
         let ring = commits.iter().map(|commit| commit.fingerprint.clone()).collect();
         note.take(&listed.timeline, &ring);
         let first = Finding { evidence: Evidence::FirstRead(commits), etags };
-        Ok(Reading { findings: vec![keep_note(&note, None)?, first], more: false, verified: true })
+        Ok(Reading { findings: vec![keep_note(&note, None)?, first], verified: true, ..Reading::default() })
     }
 
     /// Everything new, and whether it is the same table still.

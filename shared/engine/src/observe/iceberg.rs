@@ -151,7 +151,7 @@ impl Reader<'_> {
             note.lose(lost);
             findings.insert(0, keep_note(&note, schema_id)?);
         }
-        Ok(Reading { findings, more: false, verified: true })
+        Ok(Reading { findings, verified: true, ..Reading::default() })
     }
 
     /// The files after the known one.
@@ -226,6 +226,9 @@ impl Reader<'_> {
             }
             schema_id = metadata.current_schema_id;
         }
+        let of_others = new.iter().flat_map(|file| file.metadata.branches());
+        reading.branches =
+            of_others.filter(|(name, _)| *name != self.branch()).map(|(name, _)| name.to_owned()).collect();
         if let Some(tip) = new.last().filter(|tip| tip.name == note.file) {
             let gone = tags.keys().filter(|name| !tip.metadata.tags().any(|(tag, _)| tag == name.as_str()));
             let room = MAX_COMMITS_PER_WRITE.saturating_sub(reading.findings.len());

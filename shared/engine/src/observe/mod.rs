@@ -17,6 +17,8 @@ mod table;
 pub(crate) use recognise::agree;
 pub use recognise::is_table_of;
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 use lakebell_domain::asset::Format;
 use lakebell_domain::event::{EventKind, Outcome, Source};
@@ -33,6 +35,8 @@ use crate::{EngineError, ErrorKind};
 
 /// How long events are kept: longer than any queue redelivers (14 days).
 pub const EVENT_RETENTION: SignedDuration = SignedDuration::from_hours(21 * 24);
+/// How long events of commits are kept of which some target looks at each one.
+pub(crate) const HISTORY_RETENTION: SignedDuration = SignedDuration::from_hours(400 * 24);
 /// Most commits read and written in one go; a transaction takes 100 actions.
 const MAX_COMMITS_PER_WRITE: usize = 90;
 /// Most goes in one call; what is left is sent on as a message.
@@ -102,17 +106,24 @@ struct Known {
 /// Errors: `NotFound` for an asset that is not registered; `Unavailable` where storage or the
 /// store could not be reached, and `Contention` after too many lost races, both to be tried again.
 pub async fn observe(ports: &Ports, hint: &Hint) -> Result<Observed, EngineError> {
+    observe_branch(ports, hint).await.map(|(observed, _)| observed)
+}
+
+/// The same, with the names of other branches that the files hold which were read: where one file
+/// holds every branch of a table, their assets are to be looked at as well.
+pub(crate) async fn observe_branch(ports: &Ports, hint: &Hint) -> Result<(Observed, BTreeSet<String>), EngineError> {
+    let mut branches = BTreeSet::new();
     let mut outcomes = Vec::new();
     let mut lost_races = 0;
     for _ in 0..MAX_GOES {
         let known = load(ports, hint.asset).await?;
         if known.head.value.deregistered_at.is_some() {
             outcomes.push((EventKind::SnapshotCommitted, Outcome::Ignored("the asset is deregistered".to_owned())));
-            return Ok(observed(hint.asset, known, outcomes));
+            return Ok((observed(hint.asset, known, outcomes), branches));
         }
         let head = &known.head.value;
         let reading = read(ports, head, &head.state, &known.ring.value, &hint.look).await?;
-        let applied = findings::apply(hint, &known.head, &known.ring, &reading, ports.clock.now())?;
+        let applied = findings::apply(hint, &known.head, &known.ring, &known.pointers, &reading, ports.clock.now())?;
         if let Some(actions) = applied.actions {
             if record(ports, actions).await? {
                 lost_races = 0;
@@ -125,14 +136,16 @@ pub async fn observe(ports: &Ports, hint: &Hint) -> Result<Observed, EngineError
             }
         }
         outcomes.extend(applied.outcomes);
+        branches.extend(reading.branches);
         if !reading.more {
             let head = Stored { rev: applied.rev, value: applied.head };
-            return Ok(observed(hint.asset, Known { head, ..known }, outcomes));
+            let observed = observed(hint.asset, Known { head, ..known }, outcomes);
+            return Ok((follow_rewrite(ports, observed, &hint.trace).await?, branches));
         }
     }
     let rest = crate::ports::queue::Message::Observe { asset: hint.asset, trace: hint.trace.clone() };
     ports.queue.send(&rest).await?;
-    Ok(observed(hint.asset, load(ports, hint.asset).await?, outcomes))
+    Ok((observed(hint.asset, load(ports, hint.asset).await?, outcomes), branches))
 }
 
 /// Writes a state and its events; `false` where somebody else wrote the state first.
@@ -201,6 +214,24 @@ async fn read(
     table().settle(reading)
 }
 
+/// Where every target of an asset follows rewrites by itself, a confirmed one is accepted. One target
+/// that holds keeps it for a person: the history is the asset's, not a target's.
+async fn follow_rewrite(ports: &Ports, observed: Observed, trace: &TraceId) -> Result<Observed, EngineError> {
+    let Some(hold) = &observed.head.value.state.hold else { return Ok(observed) };
+    let settle = observed.pointers.iter().map(|pointer| pointer.follows_rewrites_after);
+    let settle = settle.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max());
+    let is_settled = settle.is_some_and(|settle| {
+        hold.confirmed_at.is_some() && ports.clock.now().duration_since(hold.first_seen) >= settle.duration()
+    });
+    if !is_settled {
+        return Ok(observed);
+    }
+    let accepted = Box::pin(accept_rewrite(ports, observed.asset, trace)).await?;
+    let mut outcomes = observed.outcomes;
+    outcomes.extend(accepted.outcomes);
+    Ok(Observed { outcomes, ..accepted })
+}
+
 /// Accepts a rewrite that is held: a new epoch begins with what storage shows now.
 ///
 /// Errors: `Conflict` where nothing is held or a second read has not yet confirmed it.
@@ -223,7 +254,7 @@ pub async fn accept_rewrite(ports: &Ports, asset: AssetId, trace: &TraceId) -> R
         let reading = read(ports, head, &fresh, &Ring::default(), &Look::Whole).await?;
         let hint = Hint { asset, look: Look::Whole, source: Source::Push, trace: trace.clone() };
         let reading = reading.accepted();
-        let applied = findings::apply(&hint, &known.head, &known.ring, &reading, ports.clock.now())?;
+        let applied = findings::apply(&hint, &known.head, &known.ring, &known.pointers, &reading, ports.clock.now())?;
         let Some(actions) = applied.actions else {
             return Ok(observed(asset, known, applied.outcomes));
         };

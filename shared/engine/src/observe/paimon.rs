@@ -88,7 +88,7 @@ impl Reader<'_> {
         let mut findings: Vec<Finding> =
             producers.read.into_iter().take(1).map(|detail| Finding::new(Evidence::SchemaRead(detail))).collect();
         findings.push(Finding { evidence: Evidence::FirstRead(commits), etags });
-        Ok(Reading { findings, more: false, verified: true })
+        Ok(Reading { findings, verified: true, ..Reading::default() })
     }
 
     /// The commits after the known one: up to `last`, or to the newest there is.

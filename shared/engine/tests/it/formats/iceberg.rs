@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use lakebell_domain::version::{Epoch, Ordinal};
+use lakebell_engine::assets;
 use serde_json::{Value, json};
 
 use super::Lake;
@@ -323,4 +324,24 @@ async fn fifty_thousand_snapshots_are_read_as_they_come() {
     lake.notify(&next).await;
     let state = lake.state().await;
     assert_eq!((state.position().ordinal, state.data.unwrap().count), (Ordinal(2), 2));
+}
+
+#[tokio::test]
+async fn a_file_moves_the_assets_of_other_branches_too() {
+    let (lake, mut draft) = table(2).await;
+    lake.try_register("iceberg://sales/orders@audit").await.unwrap();
+    let file = draft.set("audit", 1_001).write(&lake, "00002-a");
+    lake.notify(&file).await;
+    let file = draft.add("audit", 7_000, "append").write(&lake, "00003-a");
+    let watched = lake.notify(&file).await;
+    assert_eq!(watched.outcomes().len(), 2, "{watched:?}");
+    let ports = lake.world.quiet_ports();
+    let id = assets::find_id(&ports, &"iceberg://sales/orders@audit".parse().unwrap()).await.unwrap();
+    let state = assets::head(&ports, id).await.unwrap().value.state;
+    assert_eq!(
+        (state.table.unwrap().snapshot_id.as_str(), state.data.unwrap().count),
+        ("7000", 1),
+        "the cut is no change"
+    );
+    assert_eq!(lake.state().await.data.unwrap().count, 2);
 }
