@@ -100,6 +100,8 @@ pub enum ReasonCode {
     TargetPaused,
     /// The target is switched off.
     TargetDisabled,
+    /// The target cannot be what it was declared to be any more.
+    TargetInvalid,
     /// The newest version with a verdict failed a check.
     QualityFailed,
     /// There is a new version, and not every required check has passed on it.
@@ -152,7 +154,7 @@ pub enum ReasonCode {
 
 impl ReasonCode {
     /// All codes, for the check that each has its page.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::NoNewVersion,
         Self::NoVersionYet,
         Self::MinSnapshotNotReached,
@@ -168,6 +170,7 @@ impl ReasonCode {
         Self::TriggerHeld,
         Self::TargetPaused,
         Self::TargetDisabled,
+        Self::TargetInvalid,
         Self::QualityFailed,
         Self::QualityUnknown,
         Self::SchemaPending,
@@ -212,6 +215,7 @@ impl ReasonCode {
             Self::TriggerHeld => "TRIGGER_HELD",
             Self::TargetPaused => "TARGET_PAUSED",
             Self::TargetDisabled => "TARGET_DISABLED",
+            Self::TargetInvalid => "TARGET_INVALID",
             Self::QualityFailed => "QUALITY_FAILED",
             Self::QualityUnknown => "QUALITY_UNKNOWN",
             Self::SchemaPending => "SCHEMA_PENDING",

@@ -9,7 +9,7 @@ mod selector;
 mod spec;
 
 pub use conditions::{Conditions, Minimum, OnFailedVersion, QualityCondition};
-pub use resolve::{KnownAsset, KnownAssets, ordinal_of};
+pub use resolve::{KnownAsset, KnownAssets, ordinal_of, snapshot_at};
 pub use rfc::{DependencyRecord, Gathered, gather};
 pub use selector::{AssetPrefix, AssetSelector};
 pub use spec::{Compatible, Completed, DependencySpec, GroupSpec, Passed, SnapshotIdText, StartFrom, TargetSpec};
@@ -86,6 +86,10 @@ pub struct Target {
     pub groups: Vec<Group>,
     /// Whether it is switched on.
     pub enabled: bool,
+    /// Why it cannot be what it was declared to be any more, as where its prefixes take in too many
+    /// tables: its cursors are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
     /// When and how it may start.
     #[serde(default)]
     pub policies: Policies,

@@ -17,6 +17,17 @@ pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
         };
         return Some((Verdict::Disabled, reason));
     }
+    if let Some(problem) = &inputs.target.invalid {
+        let reason = Reason {
+            code: ReasonCode::TargetInvalid,
+            asset: None,
+            expected: "a declaration that can be met".to_owned(),
+            actual: problem.clone(),
+            since: None,
+            unblock: "declare the target again; its cursors are kept, and it catches up once".to_owned(),
+        };
+        return Some((Verdict::Disabled, reason));
+    }
     if let Some(switch) = inputs.switched_off {
         let reason = Reason {
             code: ReasonCode::SwitchedOff,

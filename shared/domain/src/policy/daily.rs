@@ -43,8 +43,8 @@ impl<'de> Deserialize<'de> for TimeOfDay {
     }
 }
 
-/// The moment at which the clocks of a zone show a time on a date; one that they skip is the first
-/// after it.
+/// The moment at which the clocks of a zone show a time on a date; one that they skip is as
+/// much later as they skip.
 fn moment(date: Date, time: TimeOfDay, zone: &Zone) -> Timestamp {
     date.to_datetime(time.0).to_zoned(zone.time_zone().clone()).map_or(Timestamp::MIN, |zoned| zoned.timestamp())
 }

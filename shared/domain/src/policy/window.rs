@@ -74,7 +74,7 @@ enum Period {
 /// One window after the other in the calendar of a time zone.
 ///
 /// Windows shorter than a day are counted from local midnight, in time that really passes; the last
-/// one of a day on which the clocks change is shorter or longer. Windows of several days are counted
+/// one of a day on which the clocks change may be shorter, and a longer day has one more. Windows of several days are counted
 /// from 1970-01-01, weeks begin on Monday.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -91,7 +91,6 @@ pub struct Every {
 struct Spelled {
     period: String,
     #[cfg_attr(feature = "schema", schemars(required))]
-    #[serde(default)]
     time_zone: Option<Zone>,
 }
 

@@ -12,6 +12,8 @@ use crate::state::MAX_CHECK_NAME;
 
 /// Most checks that one dependency may name.
 const MAX_CHECKS: usize = 24;
+/// Longest wait of a sensor: a year.
+const MAX_TIMEOUT_MINUTES: u32 = 366 * 24 * 60;
 /// Most patterns of one operation filter.
 const MAX_PATTERNS: usize = 16;
 
@@ -103,6 +105,13 @@ impl TargetSpec {
         if self.timeout_minutes == Some(0) || self.check_interval_seconds == Some(0) {
             let field = if self.timeout_minutes == Some(0) { "timeoutMinutes" } else { "checkIntervalSeconds" };
             return Err(Invalid::new(field, "0 is no time to wait", "use 1 or more, or leave it out"));
+        }
+        if self.timeout_minutes.is_some_and(|minutes| minutes > MAX_TIMEOUT_MINUTES) {
+            return Err(Invalid::new(
+                "timeoutMinutes",
+                format!("more than {MAX_TIMEOUT_MINUTES} minutes are no time to wait for"),
+                "use less, or leave it out",
+            ));
         }
         if self.timeout_minutes.is_some() && self.deadline.is_some() {
             return Err(Invalid::new(
@@ -202,7 +211,7 @@ impl GroupSpec {
             return Err(Invalid::new(
                 "advance.atLeast",
                 format!("{k} of {count} members can never advance"),
-                format!("use a number from 1 to {count}"),
+                format!("use a number from 1 to {}", if has_prefix { MAX_GROUP_MEMBERS } else { count }),
             ));
         }
         if self.dependencies.iter().all(|dependency| dependency.optional) {

@@ -50,6 +50,7 @@ impl TargetSpec {
             start_at: self.task_definition_code,
             groups,
             enabled: self.enabled_flag == 1,
+            invalid: None,
             policies: self.policies(),
         })
     }
@@ -163,6 +164,17 @@ fn minimum(format: Format, id: &SnapshotIdText, known: &KnownAsset) -> Result<Mi
 pub fn ordinal_of(format: Format, snapshot_id: &str) -> Option<Ordinal> {
     match (format, snapshot_id.parse::<u64>()) {
         (Format::Paimon, Ok(id)) if id > 0 => Some(Ordinal(id)),
+        // Version 0 holds data, while ordinal 0 is before the first commit.
+        (Format::Delta, Ok(version)) => version.checked_add(1).map(Ordinal),
+        _ => None,
+    }
+}
+
+/// The name of the snapshot with an ordinal, where the format orders snapshots by their own ids.
+pub fn snapshot_at(format: Format, ordinal: Ordinal) -> Option<String> {
+    match format {
+        Format::Paimon if ordinal.0 > 0 => Some(ordinal.0.to_string()),
+        Format::Delta => ordinal.0.checked_sub(1).map(|version| version.to_string()),
         _ => None,
     }
 }

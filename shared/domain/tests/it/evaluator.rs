@@ -396,7 +396,7 @@ fn verdict_of(code: ReasonCode) -> Verdict {
         R::AssetUnknown => Verdict::BlockedByUnknownAsset,
         R::QuietPeriod | R::MinInterval | R::NotBefore | R::OutsideRunWindow | R::SwitchedOff => Verdict::BlockedByGate,
         R::TargetPaused => Verdict::Paused,
-        R::TargetDisabled => Verdict::Disabled,
+        R::TargetDisabled | R::TargetInvalid => Verdict::Disabled,
     }
 }
 

@@ -113,6 +113,7 @@ pub(crate) fn target(groups: Vec<Group>) -> Target {
         start_at: None,
         groups,
         enabled: true,
+        invalid: None,
         policies: Policies::default(),
     }
 }

@@ -5,6 +5,7 @@
 //! time loses its compare-and-swap and sees the pointer.
 
 mod pointers;
+mod snapshots;
 mod start;
 mod subscribe;
 mod undeclare;
@@ -75,7 +76,8 @@ pub async fn declare(
     let assets = find_assets(ports, spec).await?;
     for _ in 0..MAX_LOST_RACES {
         let known = load(ports, &id).await?;
-        let begin = Begin::Declared(&spec.start_from);
+        let named = snapshots::ordinals(&assets);
+        let begin = Begin::Declared(&spec.start_from, &named);
         let Some((definition, is_changed)) = put(ports, &known, project, spec, &assets, begin).await? else { continue };
         if let (Some(before), true) = (known.definition.as_ref(), is_changed) {
             let kept: Vec<AssetPrefix> = prefixes.iter().cloned().collect();
@@ -109,10 +111,23 @@ pub async fn resolve(ports: &Ports, project: ProjectCode, spec: &TargetSpec) -> 
 pub async fn take_in(ports: &Ports, id: &TargetId, trace: &TraceId) -> Result<Option<Evaluated>, EngineError> {
     for _ in 0..MAX_LOST_RACES {
         let known = load(ports, id).await?;
-        let Some(live) = known.live() else { return Ok(None) };
+        let (Some(live), Some(definition)) = (known.live(), &known.definition) else { return Ok(None) };
         let spec = live.spec.clone();
         let assets = find_assets(ports, &spec).await?;
-        if put(ports, &known, id.project, &spec, &assets, Begin::AtZero).await?.is_some() {
+        let is_put = match put(ports, &known, id.project, &spec, &assets, Begin::AtZero).await {
+            Ok(put) => put.is_some(),
+            // What it was declared to be cannot be met any more: it keeps its cursors and says so.
+            Err(error) if error.kind() == ErrorKind::Invalid => {
+                let mut invalid = live.clone();
+                invalid.target.invalid = Some(error.to_string());
+                let draft = store::draft(layout::definition(id), &invalid)?;
+                let action = Write::Replace(draft, definition.rev);
+                invalid.target.invalid == live.target.invalid
+                    || store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done
+            }
+            Err(error) => return Err(error),
+        };
+        if is_put {
             return evaluate::evaluate_one(ports, id, trace).await;
         }
     }
@@ -151,7 +166,10 @@ pub(crate) async fn begin_anew(ports: &Ports, id: &TargetId) -> Result<(), Engin
             since: Some(ports.clock.now()),
             ..TargetCursor::default()
         };
-        start::begin(&mut cursors, &anew.target, &heads, Begin::Declared(&anew.spec.start_from), |_, _| false);
+        let assets = find_assets(ports, &anew.spec).await?;
+        let named = snapshots::ordinals(&assets);
+        let begin = Begin::Declared(&anew.spec.start_from, &named);
+        start::begin(&mut cursors, &anew.target, &heads, begin, |_, _| false);
         let actions = [
             Write::Replace(store::draft(layout::definition(id), &anew)?, definition.rev),
             Write::Replace(cursor_draft(id, &cursors)?, cursor.rev),
@@ -198,7 +216,8 @@ async fn find_assets(ports: &Ports, spec: &TargetSpec) -> Result<KnownAssets, En
             match &dependency.asset {
                 AssetSelector::Key(key) if known.by_key.contains_key(key) => {}
                 AssetSelector::Key(key) => {
-                    let asset = find_asset(ports, key).await.map_err(|error| error.with("at", &field))?;
+                    let mut asset = find_asset(ports, key).await.map_err(|error| error.with("at", &field))?;
+                    asset.snapshots = snapshots::find(ports, spec, key, asset.id).await?;
                     known.by_key.insert(key.clone(), asset);
                 }
                 AssetSelector::Prefix(prefix) if known.by_prefix.contains_key(prefix) => {}

@@ -6,16 +6,17 @@ use lakebell_domain::asset::Format;
 use lakebell_domain::cursor::{Taken, TargetCursor};
 use lakebell_domain::ids::{AssetId, GroupName};
 use lakebell_domain::state::{AssetState, Mark, Totals};
-use lakebell_domain::target::{Member, StartFrom, Target, ordinal_of};
+use lakebell_domain::target::{Member, StartFrom, Target, ordinal_of, snapshot_at};
 use lakebell_domain::version::{Fingerprint, Ordinal, Position, Version};
 
+use super::snapshots::Named;
 use crate::records::AssetHead;
 
 /// How a member that is new begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begin<'a> {
-    /// As the declaration says.
-    Declared(&'a StartFrom),
+    /// As the declaration says, with the snapshots that it names.
+    Declared(&'a StartFrom, &'a Named),
     /// Before its first version: it was registered after the declaration that takes it in.
     AtZero,
 }
@@ -51,15 +52,15 @@ pub(super) fn begin(
 /// What counts as taken of an asset at the beginning; `None` for one that was never read: its first
 /// read is the beginning then.
 fn first(state: &AssetState, member: &Member, begin: Begin<'_>) -> Option<Taken> {
-    match begin {
-        Begin::AtZero | Begin::Declared(StartFrom::Earliest) => Some(Taken::default()),
-        Begin::Declared(StartFrom::Now) => {
-            state.baseline.is_some().then(|| Taken::everything(state, &member.conditions))
-        }
-        Begin::Declared(StartFrom::Current) => state.baseline.is_some().then(|| before_newest(state, member)),
-        Begin::Declared(StartFrom::Snapshot(id)) => {
+    let Begin::Declared(start, named) = begin else { return Some(Taken::default()) };
+    match start {
+        StartFrom::Earliest => Some(Taken::default()),
+        StartFrom::Now => state.baseline.is_some().then(|| Taken::everything(state, &member.conditions)),
+        StartFrom::Current => state.baseline.is_some().then(|| before_newest(state, member)),
+        StartFrom::Snapshot(id) => {
             let format = member.key.format();
-            let ordinal = ordinal_of(format, id)?;
+            let ordinal = named.get(&member.asset).and_then(|named| named.get(id)).copied();
+            let ordinal = ordinal.or_else(|| ordinal_of(format, id))?;
             Some(Taken { version: predecessor(format, Position { epoch: state.epoch, ordinal }), ..Taken::default() })
         }
     }
@@ -84,10 +85,10 @@ fn totals_before(mark: &Mark) -> Totals {
     }
 }
 
-/// The place before a version. Where ordinals are the format's own dense numbers it has a name.
+/// The place before a version. Where ordinals follow the format's own dense numbers it has a name.
 fn predecessor(format: Format, position: Position) -> Option<Version> {
     let ordinal = Ordinal(position.ordinal.0.checked_sub(1).filter(|ordinal| *ordinal > 0)?);
-    let name = if format == Format::Paimon { ordinal.to_string() } else { String::new() };
+    let snapshot_id = snapshot_at(format, ordinal).unwrap_or_default();
     let position = Position { ordinal, ..position };
-    Some(Version { position, fingerprint: Fingerprint(String::new()), snapshot_id: name })
+    Some(Version { position, fingerprint: Fingerprint(String::new()), snapshot_id })
 }

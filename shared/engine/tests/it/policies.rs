@@ -14,7 +14,7 @@ use lakebell_engine::{ErrorKind, compensate, layout, operate, replay, store, tar
 use lakebell_testkit::StartFault;
 use serde_json::{Value, json};
 
-use crate::support::{Deployment, PROJECT, spec, target_id, trace};
+use crate::support::{Deployment, PROJECT, key, spec, target_id, trace};
 
 /// The target `t` on these tables, with further keys.
 fn with(tables: &[&str], more: &Value) -> TargetSpec {
@@ -517,4 +517,30 @@ async fn a_replay_lists_the_starts_that_were() {
     let replayed = replay::of_spec(&d.world.quiet_ports(), PROJECT, &each).await.unwrap();
     assert_eq!(replayed.starts.len(), 3, "pairs of the k-th versions");
     d.scheduler.begin_as(InstanceState::Success);
+}
+
+#[tokio::test]
+async fn a_target_that_becomes_invalid_keeps_its_cursors_and_catches_up_once() {
+    let mut d = Deployment::with(&["ods_a"]).await;
+    let document = json!({
+        "name": "t", "workflowDefinitionCode": 11,
+        "groups": [
+            {"name": "some", "dependencies": [{"asset": "paimon://ods_db/ods_*"}]},
+            {"name": "one", "dependencies": [{"asset": key("ods_a"), "alias": "ods_b"}]},
+        ],
+    });
+    d.declare(&serde_json::from_value(document.clone()).unwrap()).await;
+    d.register("ods_b").await;
+    let why = d.why("t").await;
+    assert_eq!((why.verdict, code(&why)), (Verdict::Disabled, Some(ReasonCode::TargetInvalid)));
+    assert!(why.reason.unwrap().actual.contains("`ods_b` would name both"));
+    d.commit("ods_a", "APPEND").await;
+    d.commit("ods_a", "APPEND").await;
+    assert!(d.triggers("t").is_empty());
+    let mut repaired = document;
+    repaired["groups"][1]["dependencies"][0]["alias"] = json!("first");
+    d.declare(&serde_json::from_value(repaired).unwrap()).await;
+    d.run_dispatcher().await;
+    d.assert_started("t", 1);
+    assert!(Deployment::took(&d.triggers("t")[0]).contains(&"ods_a(-,2]".to_owned()));
 }
