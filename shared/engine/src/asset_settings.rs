@@ -99,7 +99,7 @@ impl AssetSettings {
 
     /// Puts into a state what the evaluator goes by. The schema that is current when approval is
     /// asked for the first time was there before anybody was asked.
-    pub(crate) fn apply_to(&self, state: &mut AssetState) {
+    pub(crate) fn apply_to(self, state: &mut AssetState) {
         let is_required = self.schema_approval == SchemaApproval::Required;
         if is_required && !state.schema.approval_required && state.baseline.is_some() {
             state.schema.initial = state.schema.current;
@@ -108,7 +108,7 @@ impl AssetSettings {
     }
 
     /// Why a pushed watermark does not count, if it does not.
-    pub(crate) fn refuses_watermark(&self) -> Option<Outcome> {
+    pub(crate) fn refuses_watermark(self) -> Option<Outcome> {
         let reason = "the asset takes its watermark from storage; set `watermarkFrom: push` to take pushed ones";
         (self.watermark_from == WatermarkFrom::Storage).then(|| Outcome::Ignored(reason.to_owned()))
     }

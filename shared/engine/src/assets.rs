@@ -168,8 +168,8 @@ async fn register_by(
             },
         };
         let hint = Hint { asset: id, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
-        let observed = observe::observe(ports, &hint).await?;
-        evaluate::evaluate_dependents(ports, &observed, trace).await?;
+        let observed = Box::pin(observe::observe(ports, &hint)).await?;
+        Box::pin(evaluate::evaluate_dependents(ports, &observed, trace)).await?;
         if is_new {
             // The asset is written: whoever subscribes after this sees it, and who did before is here.
             for target in targets::subscribers(ports, &spec.key).await? {

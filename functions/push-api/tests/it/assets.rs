@@ -47,7 +47,11 @@ async fn wrong_specs_name_the_field() {
         (json!({"key": ORDERS, "location": "/tmp/x"}), "location"),
         (json!({"key": ORDERS, "location": "s3://lake"}), "location"),
         (json!({"key": ORDERS, "location": "s3://lake/x", "trust": "writer"}), "trust"),
-        (json!({"key": "iceberg://a/b", "location": "s3://lake/x"}), "key"),
+        (json!({"key": ORDERS, "location": "s3://lake/x", "bindVerdict": "sometimes"}), "bindVerdict"),
+        (json!({"key": ORDERS, "location": "s3://lake/x", "scanInterval": "1m"}), "scanInterval"),
+        (json!({"key": ORDERS, "location": "s3://lake/x", "catalog": "glue"}), "catalog"),
+        (json!({"key": ORDERS, "location": "s3://lake/x", "keepConsumer": true}), "keepConsumer"),
+        (json!({"key": ORDERS, "location": "s3://lake/x", "watermark": "x"}), "watermark"),
         (json!({"key": format!("paimon://a/{}", "x".repeat(600)), "location": "s3://lake/x"}), "key"),
         (json!([ORDERS, "s3://lake/x"]), "body"),
     ];

@@ -7,6 +7,7 @@ mod assets;
 mod dependencies;
 mod docs;
 mod events;
+mod evidence;
 mod keys;
 mod logs;
 mod operate;

@@ -80,7 +80,6 @@ async fn wrong_warehouses_name_the_field() {
     let table = [
         (json!({"location": "s3://lake/w"}), "format"),
         (json!({"location": "s3://lake/w", "format": "parquet"}), "format"),
-        (json!({"location": "s3://lake/w", "format": "delta"}), "format"),
         (json!({"location": "lake/w", "format": "paimon"}), "location"),
         (json!({"location": "s3://lake/w", "format": "paimon", "catalog": ""}), "catalog"),
         (json!({"location": "s3://lake/w", "format": "paimon", "project": -1}), "project"),

@@ -142,7 +142,7 @@ pub async fn push(ports: &Ports, pushed: &Pushed, trace: &TraceId) -> Result<Acc
         Claim::Lineage => return Ok(Accepted { receipt: push.keep_lineage().await?, evaluated: Vec::new() }),
         Claim::Writers(claim) => record::take(&push, &claim).await?,
     };
-    let evaluated = evaluate::evaluate_dependents(ports, &observed, trace).await?;
+    let evaluated = Box::pin(evaluate::evaluate_dependents(ports, &observed, trace)).await?;
     Ok(Accepted { receipt: Receipt::Looked(outcome), evaluated })
 }
 

@@ -26,8 +26,14 @@ pub(super) struct Known {
 
 /// What a claim comes to for a state: evidence with the version that it is about, or a refusal.
 enum Applied {
-    Evidence(Evidence, Option<Position>),
+    Evidence(Box<Evidence>, Option<Position>),
     Refused(String),
+}
+
+impl Applied {
+    fn of(evidence: Evidence, position: Option<Position>) -> Self {
+        Self::Evidence(Box::new(evidence), position)
+    }
 }
 
 /// Applies a claim and keeps its event.
@@ -48,7 +54,7 @@ pub(super) async fn take(push: &Push<'_>, claim: &Writers) -> Result<(Outcome, O
             known = looked;
             applied
         };
-        match write(push, claim, applied, &mut known, known_event.as_ref()).await? {
+        match write(push, claim, applied, &mut known, known_event.as_deref()).await? {
             Attempt::Done(outcome) => {
                 let observed = as_observed(push.asset, known, push.pushed.kind, &outcome);
                 return Ok((outcome, observed));
@@ -62,13 +68,13 @@ pub(super) async fn take(push: &Push<'_>, claim: &Writers) -> Result<(Outcome, O
 /// The evidence, after a look at storage where it cannot be told without one.
 async fn evidence(push: &Push<'_>, claim: &Writers, mut known: Known) -> Result<(Applied, Known), EngineError> {
     let applied = match claim {
-        Writers::Schema(id, status) => Applied::Evidence(Evidence::SchemaDecided(*id, *status), None),
-        Writers::CdcLag => Applied::Evidence(Evidence::CdcLagRecovered, None),
-        Writers::Watermark(at) => Applied::Evidence(Evidence::WatermarkPushed(*at), None),
+        Writers::Schema(id, status) => Applied::of(Evidence::SchemaDecided(*id, *status), None),
+        Writers::CdcLag => Applied::of(Evidence::CdcLagRecovered, None),
+        Writers::Watermark(at) => Applied::of(Evidence::WatermarkPushed(*at), None),
         Writers::Backfill(id, status) => {
             // Which commits are the backfill's own goes by where the asset stands.
             known = look(push, known, Look::Whole).await?;
-            Applied::Evidence(Evidence::Backfill(id.clone(), *status), None)
+            Applied::of(Evidence::Backfill(id.clone(), *status), None)
         }
         Writers::Check(check, began) => {
             let mut bound = version::bind(push, &known, check, *began).await?;
@@ -80,11 +86,11 @@ async fn evidence(push: &Push<'_>, claim: &Writers, mut known: Known) -> Result<
             match bound {
                 Bound::To(mark) => {
                     let position = mark.version.position;
-                    Applied::Evidence(Evidence::Check(check.verdict(position), Some(mark)), Some(position))
+                    Applied::of(Evidence::Check(check.verdict(position), Some(mark)), Some(position))
                 }
                 Bound::Later(ordinal) => {
                     let position = Position { epoch, ordinal };
-                    Applied::Evidence(Evidence::Check(check.verdict(position), None), Some(position))
+                    Applied::of(Evidence::Check(check.verdict(position), None), Some(position))
                 }
                 Bound::Refused(reason) => Applied::Refused(reason),
                 Bound::After(_) => Applied::Refused("its version cannot be told".to_owned()),
@@ -105,7 +111,7 @@ async fn look(push: &Push<'_>, known: Known, look: Look) -> Result<Known, Engine
 enum Attempt {
     Done(Outcome),
     /// Somebody else wrote first; the event that stands there already and may be replaced, if one does.
-    Lost(Option<Stored<Event>>),
+    Lost(Option<Box<Stored<Event>>>),
 }
 
 async fn write(
@@ -121,7 +127,7 @@ async fn write(
         Applied::Refused(reason) => (None, Outcome::Ignored(reason), None),
         Applied::Evidence(evidence, position) => {
             let transition = state.apply(&evidence, now);
-            let about = match (evidence, position) {
+            let about = match (*evidence, position) {
                 (Evidence::Check(verdict, _), Some(position)) => Some((verdict, position)),
                 _ => None,
             };
@@ -165,7 +171,7 @@ fn settle(written: Written, outcome: Outcome) -> Result<Attempt, EngineError> {
     };
     let there: Stored<Event> = store::decode(item)?;
     let is_repetition = !matches!(there.value.outcome, Outcome::Ignored(_)) || there.value.outcome == outcome;
-    Ok(if is_repetition { Attempt::Done(Outcome::Duplicate) } else { Attempt::Lost(Some(there)) })
+    Ok(if is_repetition { Attempt::Done(Outcome::Duplicate) } else { Attempt::Lost(Some(Box::new(there))) })
 }
 
 /// The events of parked verdicts that the next state has no room for.
