@@ -63,6 +63,7 @@ fn target(assets: u64) -> Target {
             prefixes: Vec::new(),
         }],
         enabled: true,
+        invalid: None,
         policies: Policies::default(),
     }
 }

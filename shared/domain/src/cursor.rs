@@ -99,6 +99,11 @@ impl Taken {
     /// Moves every part forward that the other is beyond in.
     fn advance(&mut self, beyond: &Self) {
         if beyond.position() > self.position() {
+            let epoch = |taken: &Self| taken.position().map(|position| position.epoch);
+            // Another history has a watermark of its own.
+            if self.version.is_some() && epoch(beyond) > epoch(self) {
+                self.watermark = None;
+            }
             self.version.clone_from(&beyond.version);
             self.totals = beyond.totals;
         }

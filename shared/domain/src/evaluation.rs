@@ -113,7 +113,7 @@ pub struct Evaluation {
     /// The trigger that has not ended, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<TriggerKey>,
-    /// The deadline that has passed without a start; the flag TIMED_OUT.
+    /// The deadline that has passed without a start; the flag `TIMED_OUT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<Timestamp>,
     /// When time alone can change the verdict.
@@ -217,10 +217,11 @@ fn decide(
     }
     let is_ready = groups.iter().any(|group| group.verdict == Verdict::Ready);
     if is_ready && timing.gate.is_none() {
-        return (Verdict::Ready, None, Some(plan::ready(inputs, groups)));
+        return (Verdict::Ready, None, Some(plan::ready(inputs, groups).late_for(timing.timed_out)));
     }
     if let Some((reason, tick)) = timing.forced {
-        return (Verdict::Ready, None, Some(plan::forced(inputs, groups, reason, Some(tick), None)));
+        let plan = plan::forced(inputs, groups, reason, Some(tick), None).late_for(timing.timed_out);
+        return (Verdict::Ready, None, Some(plan));
     }
     if let (true, Some(gate)) = (is_ready, &timing.gate) {
         return (Verdict::BlockedByGate, Some(gate.reason.clone()), None);

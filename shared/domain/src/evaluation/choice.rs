@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{AssetView, Inputs};
+use super::{AssetView, Inputs, PastCommit};
 use crate::cursor::Taken;
-use crate::policy::{Coalesce, OnBackfill};
+use crate::policy::{Coalesce, OnBackfill, Pattern};
 use crate::state::{AssetState, Mark, QualityVerdict, SchemaStatus, TagEntry};
 use crate::target::{Conditions, Minimum, OnFailedVersion};
 use crate::version::Position;
@@ -45,12 +45,7 @@ pub(super) fn newest_counted<'a>(
     conditions: &Conditions,
 ) -> Option<&'a Mark> {
     if conditions.needs_history() {
-        let past = view.history.iter().rev().find(|past| {
-            let names = std::iter::once(past.mark.kind.0.as_str()).chain(past.application.as_deref());
-            counts(&past.mark, conditions)
-                && conditions.operations.as_ref().is_none_or(|operations| operations.admits(names.clone()))
-        });
-        return past.map(|past| &past.mark);
+        return view.history.iter().rev().find(|past| is_admitted(past, conditions)).map(|past| &past.mark);
     }
     match &conditions.commit_kinds {
         Some(kinds) => {
@@ -62,9 +57,17 @@ pub(super) fn newest_counted<'a>(
     }
 }
 
+/// Whether a commit of a history counts, by its kind and by what wrote it.
+fn is_admitted(past: &PastCommit, conditions: &Conditions) -> bool {
+    let names = std::iter::once(past.mark.kind.0.as_str()).chain(past.application.as_deref());
+    counts(&past.mark, conditions) && conditions.operations.as_ref().is_none_or(|operations| operations.admits(&names))
+}
+
 fn counts(mark: &Mark, conditions: &Conditions) -> bool {
     match &conditions.commit_kinds {
         Some(kinds) => kinds.contains(&mark.kind),
+        // A tag pins all that was there when it was made, whatever the tagged commit itself did.
+        None if conditions.tag.is_some() => true,
         None => mark.is_data && !(conditions.ignore_empty && mark.is_empty),
     }
 }
@@ -108,23 +111,20 @@ pub(super) fn choose<'a>(
             && schema_of(state, conditions, mark.schema_id) == SchemaStatus::Compatible
     };
     if blocked.is_none() {
-        let found = match &conditions.tag {
-            Some(pattern) => {
-                let tags = state.tags.iter().filter(|(name, entry)| {
-                    entry.position.epoch == state.epoch && pattern.matches(name) && entry.position <= state.position()
-                });
-                let tagged = tags.map(|(name, entry)| Candidate { mark: mark_of_tag(state, entry), tag: Some(name) });
-                // Of two tags on one version the later name counts.
-                tagged
-                    .filter(|candidate| meets(&candidate.mark))
-                    .max_by_key(|candidate| candidate.mark.version.position)
-            }
-            None => {
-                let known = state.marks().chain(view.history.iter().map(|past| &past.mark));
-                let met = known.filter(|mark| meets(mark) && !conditions.needs_history());
-                met.max_by_key(|mark| mark.version.position)
-                    .map(|mark| Candidate { mark: Cow::Borrowed(mark), tag: None })
-            }
+        let newest = |known: &mut dyn Iterator<Item = &'a Mark>| {
+            let met = known.filter(|mark| meets(mark)).max_by_key(|mark| mark.version.position);
+            met.map(|mark| Candidate { mark: Cow::Borrowed(mark), tag: None })
+        };
+        let past = view.history.iter();
+        let found = if let Some(pattern) = &conditions.tag {
+            let tagged = tags(state, pattern)
+                .map(|(name, entry)| Candidate { mark: mark_of_tag(state, entry), tag: Some(name) });
+            // Of two tags on one version the later name counts.
+            tagged.filter(|candidate| meets(&candidate.mark)).max_by_key(|candidate| candidate.mark.version.position)
+        } else if conditions.needs_history() {
+            newest(&mut past.filter(|past| is_admitted(past, conditions)).map(|past| &past.mark))
+        } else {
+            newest(&mut state.marks().chain(past.map(|past| &past.mark)))
         };
         if let Some(found) = found {
             return Ok(found);
@@ -175,12 +175,7 @@ fn next_of_history<'a>(
     beyond: Option<Position>,
 ) -> Result<Candidate<'a>, Refused<'a>> {
     let ignored = is_ignored(inputs, state);
-    let mut counted = view.history.iter().filter(|past| {
-        let names = std::iter::once(past.mark.kind.0.as_str()).chain(past.application.as_deref());
-        counts(&past.mark, conditions)
-            && is_beyond(&past.mark, beyond)
-            && conditions.operations.as_ref().is_none_or(|operations| operations.admits(names.clone()))
-    });
+    let mut counted = view.history.iter().filter(|past| is_beyond(&past.mark, beyond) && is_admitted(past, conditions));
     let next = counted.clone().find(|past| {
         let position = past.mark.version.position;
         reaches(position, conditions.minimum.as_ref()) && !ignored(Some(position))
@@ -226,6 +221,13 @@ fn schema_of(state: &AssetState, conditions: &Conditions, schema_id: Option<i64>
     schema_id.map_or(SchemaStatus::Unknown, |id| state.schema.status_of(id))
 }
 
+/// The tags of a form that name a commit of the current history that is visible.
+fn tags<'a>(state: &'a AssetState, pattern: &Pattern) -> impl Iterator<Item = (&'a String, &'a TagEntry)> {
+    state.tags.iter().filter(move |(name, entry)| {
+        entry.position.epoch == state.epoch && pattern.matches(name) && entry.position <= state.position()
+    })
+}
+
 /// The tagged version with the facts that are known of it.
 fn mark_of_tag<'a>(state: &'a AssetState, entry: &TagEntry) -> Cow<'a, Mark> {
     let same = |mark: &&Mark| mark.version.position == entry.position && mark.version.fingerprint == entry.fingerprint;
@@ -235,14 +237,26 @@ fn mark_of_tag<'a>(state: &'a AssetState, entry: &TagEntry) -> Cow<'a, Mark> {
     }
 }
 
+/// Whether a version is of a later history than what was taken.
+pub(super) fn opens_epoch(candidate: &Candidate<'_>, taken: &Taken) -> bool {
+    taken.position().is_some_and(|taken| taken.epoch < candidate.mark.version.position.epoch)
+}
+
 /// What a claim takes with a version: the version, and every register as it stands.
 pub(super) fn reach(state: &AssetState, candidate: Option<&Candidate<'_>>, taken: &Taken) -> Taken {
     let mut reach = taken.clone();
     // A version that was taken before is no way back.
     let beyond = candidate.filter(|candidate| Some(candidate.mark.version.position) >= taken.position());
     if let Some(candidate) = beyond {
+        // Another history has a watermark of its own.
+        if opens_epoch(candidate, taken) {
+            reach.watermark = None;
+        }
         reach.version = Some(candidate.mark.version.clone());
-        reach.totals = candidate.mark.totals;
+        // What had been counted up to a tagged version may not be known any more.
+        if let Cow::Borrowed(mark) = candidate.mark {
+            reach.totals = mark.totals;
+        }
         reach.tag = candidate.tag.map(str::to_owned);
         reach.schema_id = candidate.mark.schema_id.or(reach.schema_id);
     }

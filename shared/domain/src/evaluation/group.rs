@@ -21,7 +21,7 @@ pub(super) fn every(group: &Group) -> Option<&Every> {
 
 /// The window after the last one that was taken; before any was, the one in which the slowest
 /// member stood when the group was declared or, later, when it was first seen to have a watermark.
-fn next_window(inputs: &Inputs<'_>, group: &Group) -> Option<Window> {
+pub(super) fn next_window(inputs: &Inputs<'_>, group: &Group) -> Option<Window> {
     let every = every(group)?;
     if let Some(last) = inputs.cursor.windows.get(&group.name) {
         return Some(every.after(last.end));
@@ -33,7 +33,11 @@ fn next_window(inputs: &Inputs<'_>, group: &Group) -> Option<Window> {
         let declared = member::taken(inputs, &group.name, member, Some(state)).watermark;
         Timestamp::from_millisecond(declared.or(first)?.0).ok()
     });
-    let slowest = begun.collect::<Option<Vec<Timestamp>>>()?.into_iter().min()?;
+    // Where not all are needed, one that has no watermark keeps nobody waiting.
+    let slowest = match group.advance {
+        Advance::All => begun.collect::<Option<Vec<Timestamp>>>()?.into_iter().min()?,
+        Advance::Any | Advance::AtLeast(_) => begun.flatten().min()?,
+    };
     Some(every.containing(slowest))
 }
 
@@ -41,18 +45,14 @@ fn verdict(group: &Group, members: &[MemberEvaluation]) -> (Verdict, Option<Reas
     let is_optional = |at: usize| group.members.get(at).is_some_and(|member| member.conditions.optional);
     let required = || members.iter().enumerate().filter(|(at, _)| !is_optional(*at)).map(|(_, member)| member);
     // An optional member may be absent; it must not have failed.
-    let failed = members
-        .iter()
-        .find(|member| member.reason.as_ref().is_some_and(|reason| reason.code == ReasonCode::QualityFailed));
-    let is_all = group.advance == Advance::All;
-    let failed_optional = members
-        .iter()
-        .enumerate()
-        .find(|(at, member)| is_optional(*at) && failed.is_some_and(|failed| failed.asset == member.asset));
+    let has_failed = |member: &MemberEvaluation| {
+        member.reason.as_ref().is_some_and(|reason| reason.code == ReasonCode::QualityFailed)
+    };
+    let failed_optional = members.iter().enumerate().find(|(at, member)| is_optional(*at) && has_failed(member));
     if let Some((_, member)) = failed_optional {
         return (member.verdict, member.reason.clone());
     }
-    if is_all {
+    if group.advance == Advance::All {
         // What blocks outright leads over what merely has not come yet.
         let blocking = required()
             .find(|member| matches!(member.verdict, Verdict::BlockedByRewrite | Verdict::BlockedByUnknownAsset));

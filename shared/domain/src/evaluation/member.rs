@@ -12,6 +12,7 @@ use crate::policy::{OnBackfill, Window};
 use crate::reason::{Reason, ReasonCode, Verdict};
 use crate::state::{AssetState, Mark, QualityVerdict, SchemaStatus, Totals, TroubleCode};
 use crate::target::{Conditions, Member};
+use crate::version::Version;
 
 type Obstacle = (Verdict, Reason);
 
@@ -23,10 +24,10 @@ pub(super) fn evaluate(
 ) -> MemberEvaluation {
     let view = inputs.assets.get(&member.asset).copied().unwrap_or(AssetView::of(0, None));
     let taken = taken(inputs, group, member, view.state);
-    let judged = Judge { inputs, member, view, taken: &taken, window }.judge();
-    let (verdict, reason, newest, reach) = match judged {
-        Ok((newest, reach)) => (Verdict::Ready, None, newest, Some(reach)),
-        Err(((verdict, reason), newest)) => (verdict, Some(reason), newest, None),
+    let Judged { obstacle, newest, reach } = Judge { inputs, member, view, taken: &taken, window }.judge();
+    let (verdict, reason) = match obstacle {
+        Some((verdict, reason)) => (verdict, Some(reason)),
+        None => (Verdict::Ready, None),
     };
     MemberEvaluation {
         asset: member.key.clone(),
@@ -50,6 +51,7 @@ pub(super) fn taken(inputs: &Inputs<'_>, group: &GroupName, member: &Member, sta
         version: baseline.version.clone(),
         totals: baseline.totals,
         watermark: baseline.watermark,
+        schema_id: state.and_then(|state| state.schema.initial),
         ..Taken::default()
     })
 }
@@ -77,11 +79,18 @@ struct Judge<'a, 'b> {
     window: Option<Window>,
 }
 
-type Judged = Result<(Option<crate::version::Version>, Taken), (Obstacle, Option<crate::version::Version>)>;
+/// What stands in the way, or else what a claim would take.
+struct Judged {
+    obstacle: Option<Obstacle>,
+    newest: Option<Version>,
+    reach: Option<Taken>,
+}
 
 impl<'a> Judge<'a, '_> {
     fn judge(&self) -> Judged {
-        let Some(state) = self.view.live() else { return Err((self.unknown_asset(), None)) };
+        let Some(state) = self.view.live() else {
+            return Judged { obstacle: Some(self.unknown_asset()), newest: None, reach: None };
+        };
         let conditions = &self.member.conditions;
         let needs_version = conditions.snapshot_required && conditions.every.is_none();
         let beyond = if needs_version { self.taken.position() } else { None };
@@ -99,10 +108,8 @@ impl<'a> Judge<'a, '_> {
             Ok(candidate) => self.too_few(candidate),
         });
         let obstacle = obstacle.or_else(|| self.registers(state, chosen.as_ref().ok()));
-        match obstacle {
-            Some(obstacle) => Err((obstacle, newest)),
-            None => Ok((newest, choice::reach(state, chosen.as_ref().ok(), self.taken))),
-        }
+        let reach = obstacle.is_none().then(|| choice::reach(state, chosen.as_ref().ok(), self.taken));
+        Judged { obstacle, newest, reach }
     }
 
     fn reason(
@@ -374,12 +381,16 @@ impl<'a> Judge<'a, '_> {
         let by_watermark = conditions.watermark.is_some() || conditions.max_lag.is_some();
         let by_version = conditions.quality.is_some() || conditions.schema_compatible || conditions.tag.is_some();
         let version_moved = candidate.is_some_and(|candidate| {
-            let is_beyond = Some(candidate.mark.version.position) > self.taken.position();
+            let position = Some(candidate.mark.version.position);
             let other_tag = conditions.tag.is_some() && candidate.tag != self.taken.tag.as_deref();
             let other_schema = conditions.schema_compatible && candidate.mark.schema_id != self.taken.schema_id;
-            is_beyond || other_tag || other_schema
+            // One below what was taken is left when a tag is deleted or a schema rejected: no news.
+            let is_same = position == self.taken.position();
+            position > self.taken.position() || (is_same && (other_tag || other_schema))
         });
-        (by_watermark && watermark > self.taken.watermark)
+        let is_other_history = candidate.is_some_and(|candidate| choice::opens_epoch(candidate, self.taken));
+        let taken = self.taken.watermark.filter(|_| !is_other_history);
+        (by_watermark && watermark > taken)
             || (by_version && version_moved)
             || conditions.backfill_completed
             || conditions.cdc_lag_recovered

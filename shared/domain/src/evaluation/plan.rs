@@ -1,13 +1,14 @@
 //! What a claim takes: the ranges of a ready combination, and where the cursors go.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{GroupEvaluation, Inputs, MemberEvaluation, barrier, member};
+use super::{GroupEvaluation, Inputs, MemberEvaluation, barrier, member, timing};
 use crate::cursor::{Taken, TargetCursor};
 use crate::ids::{AssetId, GroupName, TriggerKey};
-use crate::policy::{Coalesce, Window};
+use crate::policy::{Coalesce, Every, Window};
 use crate::reason::{Reason, Verdict};
 use crate::start_params::start_parameters;
 use crate::target::{Group, Member};
@@ -26,6 +27,15 @@ pub struct ClaimPlan {
     pub cursor: TargetCursor,
 }
 
+impl ClaimPlan {
+    /// Notes the deadline that the claim comes too late for, so that it does not count for the next.
+    pub(super) fn late_for(mut self, deadline: Option<Timestamp>) -> Self {
+        self.cursor.alarmed = deadline;
+        self
+    }
+}
+
+type ReachedByGroup = BTreeMap<GroupName, BTreeMap<AssetId, Reached>>;
 type BoundsByGroup = BTreeMap<GroupName, BTreeMap<AssetId, Bounds>>;
 
 /// What a ready target takes: all groups that are ready together, or, where each trigger stands for
@@ -38,16 +48,20 @@ pub(super) fn ready(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> ClaimPla
         ready.retain(|group| group.window.is_none_or(|other| other == window));
     }
     let window = ready.iter().find_map(|group| group.window);
-    let reaches = ready.iter().map(|group| {
-        let of_member = |member: &MemberEvaluation| {
-            let reach =
-                member.reach.clone().unwrap_or_else(|| Taken { version: member.taken.clone(), ..Taken::default() });
-            (member.id, Reached { from: member.taken.clone(), to: reach })
+    let reaches = ready.iter().filter_map(|group| {
+        let declared = &inputs.target.group(&group.group)?.members;
+        let of_member = |(evaluated, member): (&MemberEvaluation, &Member)| {
+            // One that has not advanced stays where it is, in every respect.
+            let to = evaluated.reach.clone().unwrap_or_else(|| {
+                let state = inputs.assets.get(&member.asset).and_then(|view| view.state);
+                member::taken(inputs, &group.group, member, state)
+            });
+            (evaluated.id, Reached { from: evaluated.taken.clone(), to })
         };
-        (group.group.clone(), group.members.iter().map(of_member).collect())
+        Some((group.group.clone(), group.members.iter().zip(declared).map(of_member).collect()))
     });
     let draft = Draft { reason: StartReason::Ready, window, tick: None, request: None, unmet: Vec::new() };
-    plan(inputs, reaches.collect(), draft)
+    plan(inputs, &reaches.collect(), draft)
 }
 
 /// What a target takes that starts with what is there, whatever its conditions say.
@@ -69,7 +83,7 @@ pub(super) fn forced(
         };
         (group.name.clone(), group.members.iter().map(of_member).collect())
     });
-    plan(inputs, reaches.collect(), Draft { reason, window: None, tick, request, unmet })
+    plan(inputs, &reaches.collect(), Draft { reason, window: None, tick, request, unmet })
 }
 
 /// What a person's request starts now; `None` while something stands in the way of every claim.
@@ -79,7 +93,8 @@ pub fn manual(inputs: &Inputs<'_>, request: &str) -> Result<ClaimPlan, Reason> {
     }
     let groups: Vec<GroupEvaluation> =
         inputs.target.groups.iter().map(|group| super::group::evaluate(inputs, group)).collect();
-    Ok(forced(inputs, &groups, StartReason::Manual, None, Some(request)))
+    let timed_out = timing::timing(inputs, &groups).timed_out;
+    Ok(forced(inputs, &groups, StartReason::Manual, None, Some(request)).late_for(timed_out))
 }
 
 /// The key of what a person's request starts: the same request is the same trigger.
@@ -112,8 +127,7 @@ pub fn consume(inputs: &Inputs<'_>, asset: Option<AssetId>) -> TargetCursor {
             (super::group::every(group), slowest_watermark(inputs, group), asset)
         {
             // The window in which the slowest member stands has not ended: the one before has.
-            let open = every.containing(slowest);
-            let before = every.containing(open.start - SignedDuration::from_secs(1));
+            let before = before(every, every.containing(slowest));
             let known = cursor.windows.get(&group.name);
             if known.is_none_or(|known| known.end < before.end) {
                 cursor.windows.insert(group.name.clone(), before);
@@ -148,7 +162,7 @@ struct Reached {
     to: Taken,
 }
 
-fn plan(inputs: &Inputs<'_>, reaches: BTreeMap<GroupName, BTreeMap<AssetId, Reached>>, draft: Draft<'_>) -> ClaimPlan {
+fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup, draft: Draft<'_>) -> ClaimPlan {
     let replaced = replaced(inputs);
     let bounds_of = |reached: &Reached| Bounds { from: reached.from.clone(), to: reached.to.version.clone() };
     let mut bounds: BoundsByGroup = reaches
@@ -162,10 +176,10 @@ fn plan(inputs: &Inputs<'_>, reaches: BTreeMap<GroupName, BTreeMap<AssetId, Reac
     }
     let mut ranges = ranges(inputs, &bounds, replaced);
     for range in &mut ranges {
-        describe(inputs, &reaches, range);
+        describe(inputs, reaches, range);
     }
     let names: BTreeSet<GroupName> = bounds.keys().cloned().collect();
-    let registers = registers(inputs, &reaches);
+    let registers = registers(inputs, reaches);
     let key = trigger_key(&Distinct {
         target: &inputs.target.id,
         generation: inputs.target.generation,
@@ -176,7 +190,7 @@ fn plan(inputs: &Inputs<'_>, reaches: BTreeMap<GroupName, BTreeMap<AssetId, Reac
         request: draft.request,
         registers: &registers,
     });
-    let mut cursor = moved(inputs, &reaches, &ranges, draft.window);
+    let mut cursor = moved(inputs, reaches, &ranges, draft.window);
     cursor.open = Some(key.clone());
     cursor.failed = None;
     let parameters = start_parameters(&key, draft.reason, &names, &ranges, draft.window.as_ref());
@@ -204,12 +218,7 @@ fn plan(inputs: &Inputs<'_>, reaches: BTreeMap<GroupName, BTreeMap<AssetId, Reac
 
 /// The cursors after the claim: what it takes of an asset is taken for every other group of the
 /// asset too, unless that group is independent or each keeps to itself.
-fn moved(
-    inputs: &Inputs<'_>,
-    reaches: &BTreeMap<GroupName, BTreeMap<AssetId, Reached>>,
-    ranges: &[Range],
-    window: Option<Window>,
-) -> TargetCursor {
+fn moved(inputs: &Inputs<'_>, reaches: &ReachedByGroup, ranges: &[Range], window: Option<Window>) -> TargetCursor {
     let mut cursor = inputs.cursor.clone();
     for range in ranges {
         let of_asset = || reaches.values().filter_map(|of_group| of_group.get(&range.asset));
@@ -230,24 +239,41 @@ fn moved(
             cursor.take(group, range.asset, &beyond);
         }
     }
-    if let Some(window) = window {
-        let first = reaches.keys().find_map(|name| super::group::every(inputs.target.group(name)?));
-        for group in &inputs.target.groups {
-            let joins = reaches.contains_key(&group.name) || !group.independent;
-            if joins && first.is_some() && super::group::every(group) == first {
-                cursor.windows.insert(group.name.clone(), window);
-            }
-        }
-    }
+    move_windows(inputs, reaches, window, &mut cursor.windows);
     cursor.claimed_at = Some(inputs.now);
     cursor.advanced_at = None;
     cursor
 }
 
+/// The window that is taken is taken for every group that has windows of the same kind, unless that
+/// group is independent. A group that has taken none yet keeps its beginning, though the claim moves
+/// the watermark that it was counted from. None goes back.
+fn move_windows(
+    inputs: &Inputs<'_>,
+    reaches: &ReachedByGroup,
+    taken: Option<Window>,
+    windows: &mut BTreeMap<GroupName, Window>,
+) {
+    let windowed = || inputs.target.groups.iter().filter_map(|group| Some((group, super::group::every(group)?)));
+    let of_claim: Vec<&Every> =
+        windowed().filter(|(group, _)| reaches.contains_key(&group.name)).map(|(_, every)| every).collect();
+    for (group, every) in windowed() {
+        let joins = reaches.contains_key(&group.name) || (!group.independent && of_claim.contains(&every));
+        let known = windows.get(&group.name).copied();
+        let known = known.or_else(|| super::group::next_window(inputs, group).map(|next| before(every, next)));
+        let newest = known.into_iter().chain(taken.filter(|_| joins)).max_by_key(|window| window.end);
+        windows.extend(newest.map(|window| (group.name.clone(), window)));
+    }
+}
+
+fn before(every: &Every, window: Window) -> Window {
+    every.containing(window.start - SignedDuration::from_secs(1))
+}
+
 /// The groups whose cursor on an asset a claim moves.
 fn moved_groups<'a>(
     inputs: &Inputs<'a>,
-    reaches: &'a BTreeMap<GroupName, BTreeMap<AssetId, Reached>>,
+    reaches: &'a ReachedByGroup,
     asset: AssetId,
 ) -> impl Iterator<Item = &'a GroupName> {
     let is_each = inputs.target.policies.coalesce == Coalesce::Each;
@@ -258,10 +284,10 @@ fn moved_groups<'a>(
 }
 
 /// Where a member asks for no commit, the register that moved makes its trigger distinct.
-fn registers(inputs: &Inputs<'_>, reaches: &BTreeMap<GroupName, BTreeMap<AssetId, Reached>>) -> Vec<(AssetId, String)> {
+fn registers(inputs: &Inputs<'_>, groups: &ReachedByGroup) -> Vec<(AssetId, String)> {
     let mut registers = BTreeMap::new();
-    for (name, of_group) in reaches {
-        for member in inputs.target.group(name).into_iter().flat_map(|group| &group.members) {
+    for (group, of_group) in groups {
+        for member in inputs.target.group(group).into_iter().flat_map(|group| &group.members) {
             let conditions = &member.conditions;
             let asks_for_more =
                 !conditions.snapshot_required || conditions.backfill_completed || conditions.cdc_lag_recovered;
@@ -269,7 +295,7 @@ fn registers(inputs: &Inputs<'_>, reaches: &BTreeMap<GroupName, BTreeMap<AssetId
             let mut text = String::new();
             let mut add = |name: &str, value: Option<String>| {
                 if let Some(value) = value {
-                    text.push_str(&format!("{name}={value} "));
+                    let _ = write!(text, "{name}={value} ");
                 }
             };
             add("watermark", reached.to.watermark.map(|at| at.0.to_string()));
@@ -284,18 +310,18 @@ fn registers(inputs: &Inputs<'_>, reaches: &BTreeMap<GroupName, BTreeMap<AssetId
 }
 
 /// What a person should know of a range beside its bounds.
-fn describe(inputs: &Inputs<'_>, reaches: &BTreeMap<GroupName, BTreeMap<AssetId, Reached>>, range: &mut Range) {
-    range.tag = reaches.values().find_map(|of_group| {
+fn describe(inputs: &Inputs<'_>, groups: &ReachedByGroup, range: &mut Range) {
+    range.tag = groups.values().find_map(|of_group| {
         let reached = of_group.get(&range.asset)?;
         reached.to.tag.clone().filter(|_| reached.to.version == range.bounds.to)
     });
     let Some(state) = inputs.assets.get(&range.asset).and_then(|view| view.state) else { return };
-    let Some(to) = range.bounds.to.as_ref().map(|to| to.position) else { return };
+    let Some(end) = range.bounds.to.as_ref().map(|to| to.position) else { return };
     let from = range.bounds.from.as_ref().map(|from| from.position);
-    let inside = |position: Position| from.is_none_or(|from| from < position) && position <= to;
+    let inside = |position: Position| from.is_none_or(|from| from < position) && position <= end;
     range.has_backfill = state.backfills.values().any(|backfill| {
         let last = backfill.to.unwrap_or(state.position());
-        backfill.from < last && (from.is_none_or(|from| from < last) && backfill.from < to)
+        backfill.from < last && (from.is_none_or(|from| from < last) && backfill.from < end)
     });
     let quality = inputs
         .target
@@ -304,7 +330,7 @@ fn describe(inputs: &Inputs<'_>, reaches: &BTreeMap<GroupName, BTreeMap<AssetId,
         .flat_map(|group| &group.members)
         .find_map(|member| (member.asset == range.asset).then_some(member.conditions.quality.as_ref()).flatten());
     if let Some(quality) = quality {
-        let failed = state.quality.failed_between(None, to, &quality.checks);
+        let failed = state.quality.failed_between(None, end, &quality.checks);
         range.failed_versions = failed.filter(|version| inside(version.position)).cloned().collect();
     }
 }

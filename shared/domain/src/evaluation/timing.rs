@@ -63,7 +63,20 @@ pub(super) fn timing(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> Timing 
         let holding = views.filter_map(|state| backfill_that_holds(state, inputs.now));
         dues.extend(holding.map(|(_, backfill)| backfill.since + BACKFILL_HOLDS_FOR));
     }
+    dues.extend(lags_run_out(inputs, groups));
     Timing { gate, forced, timed_out: deadline, due_at: dues.into_iter().min() }
+}
+
+/// When watermarks that are still near enough to now no longer are.
+fn lags_run_out<'a>(inputs: &'a Inputs<'_>, groups: &'a [GroupEvaluation]) -> impl Iterator<Item = Timestamp> + 'a {
+    let with_group = groups.iter().zip(&inputs.target.groups);
+    let members = with_group.flat_map(|(evaluated, group)| evaluated.members.iter().zip(&group.members));
+    members.filter(|(evaluated, _)| evaluated.reach.is_some()).filter_map(|(_, member)| {
+        let lag = member.conditions.max_lag?;
+        let at = inputs.assets.get(&member.asset)?.live()?.watermark.as_ref()?.at;
+        let last = Timestamp::from_millisecond(at.0).ok()?.checked_add(lag.duration()).ok()?;
+        last.checked_add(SignedDuration::from_millis(1)).ok()
+    })
 }
 
 /// The deadline that has passed without a claim; the next one goes to `dues`.
@@ -78,13 +91,18 @@ fn passed(
             let days = crate::policy::days_around(*time, zone, inputs.now);
             dues.push(days.next);
             let since = inputs.cursor.since?;
-            let was_claimed = inputs.cursor.claimed_at.is_some_and(|claimed| claimed > days.before);
+            // A claim that came too late for the deadline before is none for this one.
+            let was_late = inputs.cursor.alarmed == Some(days.before);
+            let was_claimed = inputs
+                .cursor
+                .claimed_at
+                .is_some_and(|claimed| claimed > days.latest || (claimed > days.before && !was_late));
             (since < days.latest && !was_claimed).then_some(days.latest)
         }
         Deadline::Within(length) => {
-            let ended = groups.iter().filter_map(|group| group.window).map(|window| window.end);
-            let ended = ended.filter(|end| *end <= inputs.now).min();
-            let at = inputs.cursor.advanced_at.or(ended)?.checked_add(length.duration()).ok()?;
+            let ends = groups.iter().filter_map(|group| group.window).map(|window| window.end);
+            let begun = ends.chain(inputs.cursor.advanced_at).min()?;
+            let at = begun.checked_add(length.duration()).ok()?;
             if at > inputs.now {
                 dues.push(at);
                 return None;
@@ -170,5 +188,5 @@ pub(super) fn noted(inputs: &Inputs<'_>, evaluation: &Evaluation) -> Option<Targ
     };
     let alarmed = evaluation.timed_out.or(cursor.alarmed);
     let is_same = advanced_at == cursor.advanced_at && due_at == cursor.due_at && alarmed == cursor.alarmed;
-    (!is_same).then(|| TargetCursor { advanced_at, due_at, alarmed, ..cursor.clone() })
+    (!is_same).then(|| TargetCursor { advanced_at, alarmed, due_at, ..cursor.clone() })
 }

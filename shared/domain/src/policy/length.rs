@@ -56,15 +56,15 @@ impl FromStr for Length {
 impl fmt::Display for Length {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0.as_secs();
-        let mut text = String::new();
+        let mut separator = "";
         for (unit, seconds) in [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)] {
             if rest >= seconds {
-                let separator = if text.is_empty() { "" } else { " " };
-                text.push_str(&format!("{separator}{}{unit}", rest / seconds));
+                write!(f, "{separator}{}{unit}", rest / seconds)?;
+                separator = " ";
                 rest %= seconds;
             }
         }
-        f.write_str(&text)
+        Ok(())
     }
 }
 

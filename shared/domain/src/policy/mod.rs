@@ -101,7 +101,7 @@ pub enum OnResume {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnDeadline {
-    /// It is shown as TIMED_OUT and alarmed once.
+    /// It is shown as `TIMED_OUT` and alarmed once.
     #[default]
     Alarm,
     /// The target starts with what is there.
@@ -128,7 +128,7 @@ pub enum StartAs {
     /// A plain start.
     #[default]
     Start,
-    /// COMPLEMENT_DATA for the business date of the window, which sets `system.biz.date`.
+    /// `COMPLEMENT_DATA` for the business date of the window, which sets `system.biz.date`.
     Complement,
 }
 

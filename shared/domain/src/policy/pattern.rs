@@ -75,7 +75,7 @@ pub struct Operations {
 
 impl Operations {
     /// Whether a commit counts that goes by these names.
-    pub fn admits<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> bool {
+    pub fn admits<'a>(&self, names: &(impl Iterator<Item = &'a str> + Clone)) -> bool {
         let matched =
             |patterns: &[Pattern]| patterns.iter().any(|pattern| names.clone().any(|name| pattern.matches(name)));
         (self.include.is_empty() || matched(&self.include)) && !matched(&self.exclude)

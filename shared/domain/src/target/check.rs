@@ -205,34 +205,50 @@ impl GroupSpec {
             ));
         }
         let has_prefix = self.dependencies.iter().any(|dependency| dependency.asset.key().is_none());
-        if let Advance::AtLeast(k) = self.advance()
-            && (k == 0 || (k > count && !has_prefix) || k > MAX_GROUP_MEMBERS)
-        {
-            return Err(Invalid::new(
-                "advance.atLeast",
-                format!("{k} of {count} members can never advance"),
-                format!("use a number from 1 to {}", if has_prefix { MAX_GROUP_MEMBERS } else { count }),
-            ));
-        }
-        if self.dependencies.iter().all(|dependency| dependency.optional) {
+        let required = self.dependencies.iter().filter(|dependency| !dependency.optional).count();
+        if required == 0 {
             return Err(Invalid::new(
                 "dependencies",
                 "every member is optional, so that nothing would ever start it",
                 "leave `optional` out of at least one",
             ));
         }
-        let mut windows = self.dependencies.iter().filter_map(|dependency| dependency.every.as_ref());
-        if let Some(first) = windows.next()
-            && let Some(other) = windows.find(|other| *other != first)
+        if let Advance::AtLeast(k) = self.advance()
+            && (k == 0 || (k > required && !has_prefix) || k > MAX_GROUP_MEMBERS)
         {
+            let which = if required == count { "members" } else { "members that are not optional" };
+            return Err(Invalid::new(
+                "advance.atLeast",
+                format!("{k} of {required} {which} can never advance"),
+                format!("use a number from 1 to {}", if has_prefix { MAX_GROUP_MEMBERS } else { required }),
+            ));
+        }
+        self.check_windows()?;
+        for (at, dependency) in self.dependencies.iter().enumerate() {
+            dependency.check().map_err(|invalid| invalid.within(&format!("dependencies[{at}]")))?;
+        }
+        Ok(())
+    }
+}
+
+impl GroupSpec {
+    fn check_windows(&self) -> Result<(), Invalid> {
+        let mut windows = self.dependencies.iter().filter_map(|dependency| dependency.every.as_ref());
+        let Some(first) = windows.next() else { return Ok(()) };
+        if let Some(other) = windows.find(|other| *other != first) {
             return Err(Invalid::new(
                 "dependencies",
                 format!("one member has windows of {first} and another of {other}"),
                 "use the same `every` for all members of a group",
             ));
         }
-        for (at, dependency) in self.dependencies.iter().enumerate() {
-            dependency.check().map_err(|invalid| invalid.within(&format!("dependencies[{at}]")))?;
+        let lacks = self.dependencies.iter().any(|dependency| dependency.every.is_none());
+        if self.advance() != Advance::All && lacks {
+            return Err(Invalid::new(
+                "advance",
+                "some members have windows, and the others could start it before a window has ended",
+                "use `advance: all`, or give `every` to all members of the group or to none",
+            ));
         }
         Ok(())
     }
@@ -346,6 +362,12 @@ impl DependencySpec {
                 "tag",
                 "a tag names one version, and counting (minNewSnapshots, minDeltaRecords) needs a range",
             ));
+        }
+        if self.tag.is_some() && self.ignore_empty {
+            return Some(("ignoreEmpty", "a tag names one version, whatever its commit changed"));
+        }
+        if self.every.is_some() && self.optional {
+            return Some(("optional", "a member that may be absent cannot say that a window has ended"));
         }
         if self.commit_kinds.is_some() && self.ignore_empty {
             return Some(("ignoreEmpty", "it goes by commits that change data, and `commitKinds` chooses others"));

@@ -46,6 +46,7 @@ pub struct QualityCondition {
 /// What must hold of one asset, all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[allow(clippy::struct_excessive_bools)] // each is a key of its own in the declaration
 pub struct Conditions {
     /// A version beyond the cursor is needed; otherwise a register that is named has to move.
     pub snapshot_required: bool,
