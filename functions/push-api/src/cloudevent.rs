@@ -233,7 +233,7 @@ mod tests {
             ("data", json!({}), "data.asset"),
             ("data", json!({"asset": "orders"}), "data.asset"),
             ("data", json!({"asset": "paimon://a/b", "location": "s3://lake/x"}), "data.location"),
-            ("data", json!({"asset": "paimon://a/b", "partition": "dt=1"}), "data.partition"),
+            ("data", json!({"asset": "paimon://a/b", "offset": 5}), "data.offset"),
             ("data", json!({"asset": "paimon://a/b", "watermark": "yesterday"}), "data.watermark"),
             ("data", json!({"asset": "paimon://a/b", "watermark": 1.5}), "data.watermark"),
             ("data", json!({"asset": "paimon://a/b", "severity": "fatal"}), "data.severity"),
