@@ -298,6 +298,8 @@ fn event(
     let position = record.commit.as_ref().map(|commit| Position { epoch, ordinal: commit.ordinal });
     let facts = |commit: &Commit| CommitFacts {
         totals: position.map(|position| totals(&head.state, position)).unwrap_or_default(),
+        // One that does not count must not count in a replay.
+        watermark: commit.watermark.filter(|_| head.settings.watermark_from == WatermarkFrom::Storage),
         ..CommitFacts::from(commit)
     };
     let event = Event {

@@ -130,6 +130,8 @@ async fn a_pushed_watermark_counts_only_where_the_asset_says_so() {
     let id = d.table("a").commit_with("APPEND", 1, &format!(r#""watermark":{}"#, ten + 1));
     d.notify("a", id).await;
     assert_eq!(d.head("a").state.watermark.unwrap().at, Millis(ten));
+    let commits = d.events_of(EventKind::SnapshotCommitted).await;
+    assert!(commits.iter().all(|event| event.commit.as_ref().is_none_or(|commit| commit.watermark.is_none())));
     let kept = d.events_of(EventKind::WatermarkAdvanced).await;
     assert_eq!(kept.len(), 3);
     let advanced = kept.iter().find(|event| event.outcome == Outcome::Advanced).unwrap();
