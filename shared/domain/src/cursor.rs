@@ -1,16 +1,19 @@
 //! What a target's last triggers consumed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::commit::Millis;
 use crate::ids::{AssetId, GroupName, TriggerKey};
-use crate::policy::Window;
+use crate::policy::{Partition, Window};
 use crate::state::{AssetState, Totals};
 use crate::target::Conditions;
 use crate::version::{Position, Version};
+
+/// Most partitions that a group remembers as taken: more than an asset keeps.
+pub const MAX_TAKEN_PARTITIONS: usize = 400;
 
 /// A target's cursors and what stands in the way of its next claim.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -24,6 +27,9 @@ pub struct TargetCursor {
     /// For each group with windows the last one that was taken.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub windows: BTreeMap<GroupName, Window>,
+    /// For each group with partitions the ones that were taken, the highest [`MAX_TAKEN_PARTITIONS`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub partitions: BTreeMap<GroupName, BTreeSet<Partition>>,
     /// The trigger that has not ended: at most one. A FAILED one stays here where the target holds
     /// for it.
     pub open: Option<TriggerKey>,
@@ -130,6 +136,15 @@ pub struct Paused {
 }
 
 impl TargetCursor {
+    /// Notes a partition as taken by a group.
+    pub fn take_partition(&mut self, group: &GroupName, partition: Partition) {
+        let taken = self.partitions.entry(group.clone()).or_default();
+        taken.insert(partition);
+        while taken.len() > MAX_TAKEN_PARTITIONS {
+            taken.pop_first();
+        }
+    }
+
     /// What a group has taken from an asset, in every respect.
     pub fn at(&self, group: &GroupName, asset: AssetId) -> Option<&Taken> {
         self.taken.get(group)?.get(&asset)

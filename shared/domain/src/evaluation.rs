@@ -7,10 +7,14 @@ mod barrier;
 mod choice;
 mod group;
 mod member;
+mod partition;
 mod plan;
+mod take;
 mod timing;
 
+pub use partition::complete as complete_partitions;
 pub use plan::{ClaimPlan, consume, manual, manual_key};
+pub use take::Take;
 pub use timing::BACKFILL_HOLDS_FOR;
 
 use std::collections::BTreeMap;
@@ -21,9 +25,9 @@ use serde::{Deserialize, Serialize};
 use crate::asset::AssetKey;
 use crate::cursor::{Taken, TargetCursor};
 use crate::ids::{Alias, AssetId, GroupName, TargetId, TriggerKey};
-use crate::policy::Window;
+use crate::policy::{Partition, Window};
 use crate::reason::{Reason, Verdict};
-use crate::state::{AssetState, Mark};
+use crate::state::{AssetState, Mark, RefusedEvidence, Writer};
 use crate::target::Target;
 use crate::trigger::Trigger;
 use crate::version::Version;
@@ -113,14 +117,19 @@ pub struct Evaluation {
     /// The trigger that has not ended, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<TriggerKey>,
+    /// What that trigger took.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_takes: Vec<Take>,
     /// The deadline that has passed without a start; the flag `TIMED_OUT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<Timestamp>,
     /// When time alone can change the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Timestamp>,
-    /// What a claim would take; there exactly when the verdict is READY.
-    #[serde(skip)]
+    /// What a claim would take; there exactly when the verdict is READY. Shown as a list of
+    /// [`Take`], and not read back.
+    #[serde(rename = "takes", serialize_with = "take::shown", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing)]
     pub plan: Option<ClaimPlan>,
     /// The cursor as it should be kept where nothing is claimed: timers and what was told. `None`
     /// where it is so already.
@@ -144,6 +153,9 @@ pub struct GroupEvaluation {
     /// The next window, where it has windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
+    /// The next partition, where it goes by partitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<Partition>,
     /// Its members.
     pub members: Vec<MemberEvaluation>,
 }
@@ -167,6 +179,12 @@ pub struct MemberEvaluation {
     /// The newest version that meets the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<Version>,
+    /// Who wrote the asset's newest commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_by: Option<Writer>,
+    /// The evidence about the asset that was refused last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedEvidence>,
     /// The asset's id. It is not shown, and zero in an evaluation that was read back.
     #[serde(skip_serializing, default = "not_shown")]
     pub id: AssetId,
@@ -198,6 +216,7 @@ pub fn evaluate(inputs: &Inputs<'_>) -> Evaluation {
         rule: inputs.target.rule(),
         groups,
         open: inputs.cursor.open.clone(),
+        open_takes: inputs.open.map(Take::by).unwrap_or_default(),
         timed_out: timing.timed_out,
         due_at: timing.due_at,
         plan,

@@ -226,7 +226,7 @@ impl From<&Commit> for CommitFacts {
 
 /// Under which name a writer commits: Paimon's commit user, and what the other formats call engine
 /// or application.
-fn application_of(commit: &Commit) -> Option<String> {
+pub(crate) fn application_of(commit: &Commit) -> Option<String> {
     let named = ["commit_user", "engine", "application"].into_iter().find_map(|name| commit.extra.get(name)?.as_str());
     named.map(|name| name.chars().take(MAX_APPLICATION).collect())
 }

@@ -138,6 +138,10 @@ pub enum ReasonCode {
     TooFewRecords,
     /// No table that a prefix takes in is registered.
     NoMemberYet,
+    /// No partition beyond those taken is there.
+    NoNewPartition,
+    /// The next partition, or a part of its set, is not there.
+    PartitionMissing,
     /// A member moved within the quiet period.
     QuietPeriod,
     /// The last trigger was claimed less than the minimum interval ago.
@@ -154,7 +158,7 @@ pub enum ReasonCode {
 
 impl ReasonCode {
     /// All codes, for the check that each has its page.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 42] = [
         Self::NoNewVersion,
         Self::NoVersionYet,
         Self::MinSnapshotNotReached,
@@ -189,6 +193,8 @@ impl ReasonCode {
         Self::TooFewSnapshots,
         Self::TooFewRecords,
         Self::NoMemberYet,
+        Self::NoNewPartition,
+        Self::PartitionMissing,
         Self::QuietPeriod,
         Self::MinInterval,
         Self::NotBefore,
@@ -234,6 +240,8 @@ impl ReasonCode {
             Self::TooFewSnapshots => "TOO_FEW_SNAPSHOTS",
             Self::TooFewRecords => "TOO_FEW_RECORDS",
             Self::NoMemberYet => "NO_MEMBER_YET",
+            Self::NoNewPartition => "NO_NEW_PARTITION",
+            Self::PartitionMissing => "PARTITION_MISSING",
             Self::QuietPeriod => "QUIET_PERIOD",
             Self::MinInterval => "MIN_INTERVAL",
             Self::NotBefore => "NOT_BEFORE",

@@ -14,7 +14,7 @@ use crate::cursor::{Taken, TargetCursor};
 use crate::evaluation::{AssetView, Evaluation, Inputs, PastCommit, evaluate};
 use crate::event::{Event, Outcome};
 use crate::ids::{AssetId, GroupName, TriggerKey};
-use crate::policy::Window;
+use crate::policy::{Partition, Window};
 use crate::reason::Reason;
 use crate::state::{AssetState, Baseline, Evidence, Mark};
 use crate::target::Target;
@@ -49,6 +49,9 @@ pub struct ReplayedStart {
     pub groups: Vec<GroupName>,
     /// What it would have consumed.
     pub ranges: Vec<Range>,
+    /// The partition that it would have stood for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<Partition>,
     /// The window that it would have stood for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
@@ -203,6 +206,7 @@ impl<'a> Player<'a> {
                 reason: claim.reason,
                 groups: claim.groups.into_iter().collect(),
                 ranges: claim.ranges,
+                partition: claim.partition,
                 window: claim.window,
                 unmet: claim.unmet,
                 parameters: claim.parameters,

@@ -18,7 +18,7 @@ pub const MAX_BYTES: usize = 48 * 1024;
 
 /// What each dependency adds, and the longest value that it can have.
 const PER_ALIAS: [(&str, usize); 6] =
-    [("from", 24), ("to", 24), ("ordinal", 20), ("watermark", 20), ("tag", 128), ("partition", 64)];
+    [("from", 24), ("to", 24), ("ordinal", 20), ("watermark", 20), ("tag", 128), ("partition", 256)];
 
 /// The parameters of one start.
 pub fn start_parameters(
@@ -60,7 +60,7 @@ fn of_range(alias: &Alias, range: &Range) -> [(String, String); 6] {
         (name("ordinal"), range.bounds.to.as_ref().map(|to| to.position.ordinal.to_string()).unwrap_or_default()),
         (name("watermark"), range.watermark.map(|at| at.to_string()).unwrap_or_default()),
         (name("tag"), range.tag.clone().unwrap_or_default()),
-        (name("partition"), String::new()),
+        (name("partition"), range.partition.as_ref().map(ToString::to_string).unwrap_or_default()),
     ]
 }
 

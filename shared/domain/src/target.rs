@@ -2,6 +2,7 @@
 
 mod check;
 mod conditions;
+mod partitions;
 mod resolve;
 mod rfc;
 mod rule;
@@ -20,10 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::asset::AssetKey;
 use crate::ids::{Alias, AssetId, ConnectionName, GroupName, TargetId, TaskCode, WorkflowCode};
-use crate::policy::{Coalesce, Policies};
+use crate::policy::{Coalesce, PartitionFrom, Policies};
 
 /// Keys of conditions that a later version has, and that this one refuses by name.
-pub const LATER_KEYS: [&str; 6] = ["partition", "partitionKey", "join", "fullSet", "horizon", "partitionFrom"];
+pub const LATER_KEYS: [&str; 1] = ["partitionKey"];
 
 /// Most members of one group: a claim reads and names each of them.
 pub const MAX_GROUP_MEMBERS: usize = 99;
@@ -134,6 +135,14 @@ impl Target {
         self.groups.iter().flat_map(|group| &group.members).map(|member| (member.asset, &member.key)).collect()
     }
 
+    /// Whether some dependency goes by the partitions that commits touched.
+    pub fn reads_partitions(&self) -> bool {
+        let mut members = self.groups.iter().flat_map(|group| &group.members);
+        members.any(|member| {
+            member.conditions.partition.as_ref().is_some_and(|partition| partition.from == PartitionFrom::Commit)
+        })
+    }
+
     /// The group with a name.
     pub fn group(&self, name: &GroupName) -> Option<&Group> {
         self.groups.iter().find(|group| group.name == *name)
@@ -145,9 +154,10 @@ impl Target {
         self.policies.coalesce == Coalesce::Each || members.any(|member| member.conditions.needs_history())
     }
 
-    /// Whether each trigger stands for one version or one window, so that none may join another.
+    /// Whether each trigger stands for one version, one window or one partition, so that none may join another.
     pub fn is_apart(&self) -> bool {
         let mut members = self.groups.iter().flat_map(|group| &group.members);
-        self.policies.coalesce == Coalesce::Each || members.any(|member| member.conditions.every.is_some())
+        self.policies.coalesce == Coalesce::Each
+            || members.any(|member| member.conditions.every.is_some() || member.conditions.partition.is_some())
     }
 }

@@ -226,7 +226,7 @@ fn conflict(field: &'static str, message: String) -> EngineError {
 }
 
 async fn create(ports: &Ports, project: ProjectCode, spec: &AssetSpec) -> Result<Option<AssetId>, EngineError> {
-    observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
+    Box::pin(observe::agree(&*ports.storage, &spec.key, &spec.location)).await?;
     let id = store::new_asset_id(&*ports.random);
     let head = new_head(ports, project, spec, AssetState::default());
     let resolved = Resolved { id };
@@ -274,7 +274,7 @@ async fn revive(
     if known.value.key != spec.key {
         return Err(conflict("location", format!("{} was registered under another key before", spec.location)));
     }
-    observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
+    Box::pin(observe::agree(&*ports.storage, &spec.key, &spec.location)).await?;
     let id = find_id(ports, &spec.key).await?;
     let epoch = known.value.state.epoch.next();
     let head = new_head(ports, project, spec, AssetState { epoch, ..AssetState::default() });

@@ -99,6 +99,9 @@ pub struct Pointer {
     /// The target looks at every commit: their events are kept for longer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_history: bool,
+    /// The target goes by the partitions that commits touched.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads_partitions: bool,
     /// The target follows rewrites by itself, once two reads that are this far apart agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows_rewrites_after: Option<Length>,

@@ -42,6 +42,9 @@ pub(super) struct Data {
     schema_id: Option<i64>,
     #[serde(default)]
     backfill_id: Option<String>,
+    /// A partition; the RFC calls it by its longer name.
+    #[serde(alias = "partitionKey")]
+    partition: Option<String>,
     #[serde(default)]
     watermark: Option<Watermark>,
     #[serde(default)]
@@ -109,6 +112,7 @@ impl Data {
             check_started_at: self.check_started_at,
             schema_id: self.schema_id,
             backfill_id: self.backfill_id,
+            partition: self.partition,
             watermark: self.watermark.map(|Watermark(at)| at),
             status: self.status,
             extra: self.extra,

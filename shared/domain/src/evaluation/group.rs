@@ -2,21 +2,25 @@
 
 use jiff::Timestamp;
 
-use super::{GroupEvaluation, Inputs, MemberEvaluation, member};
+use super::{GroupEvaluation, Inputs, MemberEvaluation, member, partition};
 use crate::policy::{Every, Window};
 use crate::reason::{Reason, ReasonCode, Verdict};
 use crate::target::{Advance, Group};
 
 pub(super) fn evaluate(inputs: &Inputs<'_>, group: &Group) -> GroupEvaluation {
     let window = next_window(inputs, group);
+    let partition = partition::has_partitions(group).then(|| partition::next(inputs, group)).flatten();
+    let step = member::Step { window, partition: partition.as_ref() };
     let members: Vec<MemberEvaluation> =
-        group.members.iter().map(|member| member::evaluate(inputs, &group.name, member, window)).collect();
+        group.members.iter().map(|member| member::evaluate(inputs, &group.name, member, step)).collect();
     let (verdict, reason) = verdict(group, &members);
-    GroupEvaluation { group: group.name.clone(), verdict, reason, rule: group.rule(), window, members }
+    GroupEvaluation { group: group.name.clone(), verdict, reason, rule: group.rule(), window, partition, members }
 }
 
 pub(super) fn every(group: &Group) -> Option<&Every> {
-    group.members.iter().find_map(|member| member.conditions.every.as_ref())
+    // Where members have windows of several lengths, the longest is the group's.
+    let of_members = group.members.iter().filter_map(|member| member.conditions.every.as_ref());
+    of_members.max_by_key(|every| every.rough_length())
 }
 
 /// The window after the last one that was taken; before any was, the one in which the slowest

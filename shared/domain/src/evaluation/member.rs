@@ -4,27 +4,32 @@ use jiff::Timestamp;
 
 use super::choice::{self, Candidate, Refused};
 use super::timing::backfill_that_holds;
-use super::{AssetView, Inputs, MemberEvaluation};
+use super::{AssetView, Inputs, MemberEvaluation, partition};
 use crate::commit::{CommitKind, Millis};
 use crate::cursor::Taken;
 use crate::ids::GroupName;
-use crate::policy::{OnBackfill, Window};
+use crate::policy::{OnBackfill, Partition, Window};
 use crate::reason::{Reason, ReasonCode, Verdict};
 use crate::state::{AssetState, Mark, QualityVerdict, SchemaStatus, Totals, TroubleCode};
 use crate::target::{Conditions, Member};
 use crate::version::Version;
 
+/// Most values of a set that an explanation lists.
+const MAX_MISSING: usize = 24;
+
 type Obstacle = (Verdict, Reason);
 
-pub(super) fn evaluate(
-    inputs: &Inputs<'_>,
-    group: &GroupName,
-    member: &Member,
-    window: Option<Window>,
-) -> MemberEvaluation {
+/// The window or the partition that a group would take next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step<'a> {
+    pub(super) window: Option<Window>,
+    pub(super) partition: Option<&'a Partition>,
+}
+
+pub(super) fn evaluate(inputs: &Inputs<'_>, group: &GroupName, member: &Member, step: Step<'_>) -> MemberEvaluation {
     let view = inputs.assets.get(&member.asset).copied().unwrap_or(AssetView::of(0, None));
     let taken = taken(inputs, group, member, view.state);
-    let Judged { obstacle, newest, reach } = Judge { inputs, member, view, taken: &taken, window }.judge();
+    let Judged { obstacle, newest, reach } = Judge { inputs, member, view, taken: &taken, step }.judge();
     let (verdict, reason) = match obstacle {
         Some((verdict, reason)) => (verdict, Some(reason)),
         None => (Verdict::Ready, None),
@@ -36,6 +41,8 @@ pub(super) fn evaluate(
         reason,
         taken: taken.version,
         newest,
+        written_by: view.live().and_then(|state| state.writer.clone()),
+        refused: view.live().and_then(|state| state.refused.clone()),
         id: member.asset,
         reach,
     }
@@ -76,7 +83,7 @@ struct Judge<'a, 'b> {
     member: &'b Member,
     view: AssetView<'a>,
     taken: &'b Taken,
-    window: Option<Window>,
+    step: Step<'b>,
 }
 
 /// What stands in the way, or else what a claim would take.
@@ -92,7 +99,8 @@ impl<'a> Judge<'a, '_> {
             return Judged { obstacle: Some(self.unknown_asset()), newest: None, reach: None };
         };
         let conditions = &self.member.conditions;
-        let needs_version = conditions.snapshot_required && conditions.every.is_none();
+        let needs_version =
+            conditions.snapshot_required && conditions.every.is_none() && conditions.partition.is_none();
         let beyond = if needs_version { self.taken.position() } else { None };
         let chosen = choice::choose(self.inputs, self.view, state, conditions, beyond);
         let newest = match &chosen {
@@ -275,9 +283,11 @@ impl<'a> Judge<'a, '_> {
     /// The conditions on other registers, and where no commit is asked for whether one has moved.
     fn registers(&self, state: &AssetState, candidate: Option<&Candidate<'_>>) -> Option<Obstacle> {
         let conditions = &self.member.conditions;
-        self.watermark(state, conditions).or_else(|| self.finished(state, conditions)).or_else(|| {
+        let step = || self.partition(state, conditions).or_else(|| self.finished(state, conditions));
+        self.watermark(state, conditions).or_else(step).or_else(|| {
             let has_moved = conditions.snapshot_required
                 || conditions.every.is_some()
+                || conditions.partition.is_some()
                 || self.has_moved(state, conditions, candidate);
             (!has_moved).then(|| {
                 let reason = self.reason(
@@ -321,24 +331,42 @@ impl<'a> Judge<'a, '_> {
             let expected = format!("a watermark at most {lag} behind now");
             return blocked(ReasonCode::WatermarkTooOld, expected, actual(), Some(register.since), "a later watermark");
         }
-        if conditions.every.is_some()
-            && let Some(window) = self.window.filter(|window| at < window.end)
+        if let (Some(every), Some(window)) = (&conditions.every, self.step.window)
+            && at < every.covering(&window)
         {
-            let expected = format!("watermark {} or later, for the window of {}", window.end, window.business_date);
-            return blocked(
-                ReasonCode::WindowOpen,
-                expected,
-                actual(),
-                Some(register.since),
-                "a watermark beyond the window",
-            );
+            let end = every.covering(&window);
+            let expected = format!("watermark {end} or later, for the window of {}", window.business_date);
+            let unblock = "a watermark beyond the window";
+            return blocked(ReasonCode::WindowOpen, expected, actual(), Some(register.since), unblock);
         }
         // A window that cannot be told yet: another member of the group has no watermark.
-        if conditions.every.is_some() && self.window.is_none() {
+        if conditions.every.is_some() && self.step.window.is_none() {
             let (expected, unblock) = ("a watermark of every member".to_owned(), "a watermark of the other members");
             return blocked(ReasonCode::WindowOpen, expected, actual(), None, unblock);
         }
         None
+    }
+
+    fn partition(&self, state: &AssetState, conditions: &Conditions) -> Option<Obstacle> {
+        let condition = conditions.partition.as_ref()?;
+        let Some(value) = self.step.partition else {
+            let expected = format!("a partition of {} beyond those taken", condition.join.join(", "));
+            let (actual, unblock) = ("none is there".to_owned(), "a pushed PARTITION_DONE, and its commit");
+            return Some((Verdict::Waiting, self.reason(ReasonCode::NoNewPartition, expected, actual, None, unblock)));
+        };
+        let missing = partition::lacks(state, condition, value)?;
+        let set = condition.full_set.as_ref().map(|set| format!(" with all {} of {}", set.values.len(), set.key));
+        let expected = format!("partition {value}{}", set.unwrap_or_default());
+        let shown: Vec<&str> = missing.iter().take(MAX_MISSING).map(String::as_str).collect();
+        let actual = match (missing.len(), condition.full_set.as_ref()) {
+            (0, _) | (_, None) => "it is not there".to_owned(),
+            (count, Some(set)) => {
+                let more = if count > shown.len() { ", ..." } else { "" };
+                format!("{count} of {} missing: {}{more}", set.key, shown.join(", "))
+            }
+        };
+        let unblock = "a pushed PARTITION_DONE for each, and a commit at or after it";
+        Some((Verdict::BlockedBySnapshot, self.reason(ReasonCode::PartitionMissing, expected, actual, None, unblock)))
     }
 
     fn finished(&self, state: &AssetState, conditions: &Conditions) -> Option<Obstacle> {

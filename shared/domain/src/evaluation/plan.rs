@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{GroupEvaluation, Inputs, MemberEvaluation, barrier, member, timing};
+use super::{GroupEvaluation, Inputs, MemberEvaluation, barrier, member, partition, timing};
 use crate::cursor::{Taken, TargetCursor};
 use crate::ids::{AssetId, GroupName, TriggerKey};
-use crate::policy::{Coalesce, Every, Window};
+use crate::policy::{Coalesce, Every, Partition, Window};
 use crate::reason::{Reason, Verdict};
 use crate::start_params::start_parameters;
 use crate::target::{Group, Member};
@@ -44,10 +44,13 @@ pub(super) fn ready(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> ClaimPla
     let mut ready: Vec<&GroupEvaluation> = groups.iter().filter(|group| group.verdict == Verdict::Ready).collect();
     if inputs.target.policies.coalesce == Coalesce::Each {
         ready.truncate(1);
+    } else if let Some(partition) = ready.iter().find_map(|group| group.partition.clone()) {
+        ready.retain(|group| group.partition.as_ref().is_none_or(|other| *other == partition));
     } else if let Some(window) = ready.iter().find_map(|group| group.window) {
         ready.retain(|group| group.window.is_none_or(|other| other == window));
     }
     let window = ready.iter().find_map(|group| group.window);
+    let partition = ready.iter().find_map(|group| group.partition.clone());
     let reaches = ready.iter().filter_map(|group| {
         let declared = &inputs.target.group(&group.group)?.members;
         let of_member = |(evaluated, member): (&MemberEvaluation, &Member)| {
@@ -60,7 +63,7 @@ pub(super) fn ready(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> ClaimPla
         };
         Some((group.group.clone(), group.members.iter().zip(declared).map(of_member).collect()))
     });
-    let draft = Draft { reason: StartReason::Ready, window, tick: None, request: None, unmet: Vec::new() };
+    let draft = Draft { reason: StartReason::Ready, window, partition, tick: None, request: None, unmet: Vec::new() };
     plan(inputs, &reaches.collect(), draft)
 }
 
@@ -83,7 +86,7 @@ pub(super) fn forced(
         };
         (group.name.clone(), group.members.iter().map(of_member).collect())
     });
-    plan(inputs, &reaches.collect(), Draft { reason, window: None, tick, request, unmet })
+    plan(inputs, &reaches.collect(), Draft { reason, window: None, partition: None, tick, request, unmet })
 }
 
 /// What a person's request starts now; `None` while something stands in the way of every claim.
@@ -106,6 +109,7 @@ pub fn manual_key(inputs: &Inputs<'_>, request: &str) -> TriggerKey {
         groups: &groups,
         ranges: &[],
         window: None,
+        partition: None,
         tick: None,
         request: Some(request),
         registers: &[],
@@ -134,6 +138,12 @@ pub fn consume(inputs: &Inputs<'_>, asset: Option<AssetId>) -> TargetCursor {
             }
         }
     }
+    let state_of = |asset: AssetId| inputs.assets.get(&asset).and_then(super::AssetView::live);
+    for group in inputs.target.groups.iter().filter(|group| asset.is_none() && partition::has_partitions(group)) {
+        for partition in partition::complete(group, state_of) {
+            cursor.take_partition(&group.name, partition);
+        }
+    }
     cursor.since = Some(inputs.now);
     cursor.advanced_at = None;
     cursor
@@ -151,6 +161,7 @@ fn slowest_watermark(inputs: &Inputs<'_>, group: &Group) -> Option<Timestamp> {
 struct Draft<'a> {
     reason: StartReason,
     window: Option<Window>,
+    partition: Option<Partition>,
     tick: Option<Timestamp>,
     request: Option<&'a str>,
     unmet: Vec<Reason>,
@@ -177,6 +188,7 @@ fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup, draft: Draft<'_>) -> Clai
     let mut ranges = ranges(inputs, &bounds, replaced);
     for range in &mut ranges {
         describe(inputs, reaches, range);
+        range.partition = draft.partition.clone().filter(|_| goes_by_partitions(inputs, range.asset));
     }
     let names: BTreeSet<GroupName> = bounds.keys().cloned().collect();
     let registers = registers(inputs, reaches);
@@ -186,11 +198,17 @@ fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup, draft: Draft<'_>) -> Clai
         groups: &names,
         ranges: &ranges,
         window: draft.window,
+        partition: draft.partition.as_ref(),
         tick: draft.tick,
         request: draft.request,
         registers: &registers,
     });
     let mut cursor = moved(inputs, reaches, &ranges, draft.window);
+    if let Some(partition) = &draft.partition {
+        for group in reaches.keys().filter(|name| inputs.target.group(name).is_some_and(partition::has_partitions)) {
+            cursor.take_partition(group, partition.clone());
+        }
+    }
     cursor.open = Some(key.clone());
     cursor.failed = None;
     let parameters = start_parameters(&key, draft.reason, &names, &ranges, draft.window.as_ref());
@@ -208,6 +226,7 @@ fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup, draft: Draft<'_>) -> Clai
         groups: names,
         ranges,
         bounds,
+        partition: draft.partition,
         window: draft.window,
         unmet: draft.unmet,
         parameters,
@@ -307,6 +326,11 @@ fn registers(inputs: &Inputs<'_>, groups: &ReachedByGroup) -> Vec<(AssetId, Stri
         }
     }
     registers.into_iter().collect()
+}
+
+fn goes_by_partitions(inputs: &Inputs<'_>, asset: AssetId) -> bool {
+    let mut members = inputs.target.groups.iter().flat_map(|group| &group.members);
+    members.any(|member| member.asset == asset && member.conditions.partition.is_some())
 }
 
 /// What a person should know of a range beside its bounds.
@@ -409,6 +433,7 @@ fn range(inputs: &Inputs<'_>, bounds: &BoundsByGroup, replaced: Option<&Trigger>
         aliases,
         bounds: Bounds { from, to },
         watermark: state.and_then(|state| state.watermark.as_ref()).map(|watermark| watermark.at.0),
+        partition: None,
         tag: None,
         failed_versions: Vec::new(),
         has_backfill: false,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Event, EventKind, Outcome};
 use crate::commit::Millis;
+use crate::policy::Partition;
 use crate::state::{BackfillStatus, CheckResult, Evidence, Mark, SchemaStatus, Severity, TagEntry, Verdict};
 use crate::version::Position;
 
@@ -34,6 +35,14 @@ pub enum PushedEvidence {
     Watermark {
         /// Milliseconds since 1970.
         at: Millis,
+    },
+    /// A partition is done.
+    Partition {
+        /// The partition.
+        partition: Partition,
+        /// The snapshot that the writer named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        snapshot_id: Option<String>,
     },
     /// A tag appeared or is gone.
     Tag {
@@ -130,6 +139,9 @@ impl Event {
             PushedEvidence::Backfill { id, status } => Some(Evidence::Backfill(id.clone(), *status)),
             PushedEvidence::CdcLag => Some(Evidence::CdcLagRecovered),
             PushedEvidence::Watermark { at } => Some(Evidence::WatermarkPushed(*at)),
+            PushedEvidence::Partition { partition, .. } => {
+                Some(Evidence::PartitionDone(partition.clone(), self.position.map(|position| position.ordinal)))
+            }
             PushedEvidence::Tag { name, version: Some(entry) } => {
                 Some(Evidence::TagCreated(name.clone(), entry.clone()))
             }

@@ -22,7 +22,6 @@ pub struct OrAt {
 struct Spelled {
     cron: String,
     #[cfg_attr(feature = "schema", schemars(required))]
-    #[serde(default)]
     time_zone: Option<Zone>,
 }
 

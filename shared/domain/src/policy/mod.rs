@@ -6,6 +6,7 @@
 mod cron;
 mod daily;
 mod length;
+mod partition;
 mod pattern;
 mod window;
 
@@ -13,6 +14,7 @@ pub use cron::OrAt;
 pub(crate) use daily::days_around;
 pub use daily::{Deadline, NotBefore, RunWindow, TimeOfDay};
 pub use length::Length;
+pub use partition::{FullSet, MAX_PARTITION_BYTES, Partition, PartitionCondition, PartitionFrom, PartitionKeys};
 pub use pattern::{Operations, Pattern};
 pub use window::{Every, Window, Zone};
 

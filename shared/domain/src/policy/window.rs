@@ -179,6 +179,27 @@ impl Every {
         }
     }
 
+    /// The end of the last of these windows that touches another one: a month needs all weeks that
+    /// touch it.
+    pub fn covering(&self, window: &Window) -> Timestamp {
+        self.containing(window.end - SignedDuration::from_nanos(1)).end
+    }
+
+    /// The name of the time zone.
+    pub const fn zone(&self) -> &Zone {
+        &self.zone
+    }
+
+    /// Roughly how long one is: for which of two is the longer.
+    pub fn rough_length(&self) -> SignedDuration {
+        match self.period {
+            Period::Minutes(minutes) => SignedDuration::from_mins(minutes),
+            Period::Days(days) => SignedDuration::from_hours(24 * days),
+            Period::Weeks => SignedDuration::from_hours(24 * 7),
+            Period::Months => SignedDuration::from_hours(24 * 30),
+        }
+    }
+
     /// The window that begins where another ends.
     pub fn after(&self, end: Timestamp) -> Window {
         self.containing(end)

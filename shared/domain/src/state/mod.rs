@@ -3,9 +3,13 @@
 //! [`AssetState::apply`] is the only way to move one. It never goes back within an epoch, and an
 //! epoch ends only by [`Evidence::RewriteAccepted`].
 
+mod notes;
+mod partitions;
 mod quality;
 mod registers;
 
+pub use notes::{MAX_REFUSAL, RefusedEvidence, Writer};
+pub use partitions::{MAX_PARTITIONS, PartitionEntry, Partitions};
 pub use quality::{CheckResult, MAX_CHECK_NAME, PARKED, PARKED_TOO_LONG, Quality, QualityVerdict, Severity, Verdict};
 pub use registers::{
     Backfill, BackfillStatus, Baseline, Gap, Hole, Mark, Register, RewriteHold, SchemaDetail, SchemaRegister,
@@ -19,7 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::commit::{Commit, CommitKind, Millis};
 use crate::event::Outcome;
-use crate::version::{Epoch, Position, Version};
+use crate::policy::Partition;
+use crate::version::{Epoch, Ordinal, Position, Version};
 
 /// Most commit kinds that get a register of their own. Formats have fewer than a dozen; a writer
 /// that invents names cannot fill the item.
@@ -70,6 +75,9 @@ pub struct AssetState {
     pub tags: BTreeMap<String, TagEntry>,
     /// Backfills, by id.
     pub backfills: BTreeMap<String, Backfill>,
+    /// Partitions that are done, or that a commit touched.
+    #[serde(skip_serializing_if = "Partitions::is_empty")]
+    pub partitions: Partitions,
     /// When a writer last reported that CDC lag has recovered.
     pub cdc_lag_recovered_at: Option<Timestamp>,
     /// History was rewritten, or looks so: nothing advances until that is settled.
@@ -80,6 +88,12 @@ pub struct AssetState {
     pub gap: Option<Gap>,
     /// Why the last read failed; absent after one that succeeded.
     pub trouble: Option<Trouble>,
+    /// Who wrote the newest commit, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writer: Option<Writer>,
+    /// The evidence of a writer that was refused last, in this epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedEvidence>,
 }
 
 /// Something that may move a register.
@@ -113,6 +127,8 @@ pub enum Evidence {
     SchemaDecided(i64, SchemaStatus),
     /// A backfill began or ended.
     Backfill(String, BackfillStatus),
+    /// A writer has finished a partition; the commit that must be visible first, where it named one.
+    PartitionDone(Partition, Option<Ordinal>),
     /// A watermark from a writer that the asset trusts for it.
     WatermarkPushed(Millis),
     /// CDC lag has recovered.
@@ -157,6 +173,10 @@ impl AssetState {
             Evidence::SchemaRead(detail) => set(&mut next.schema.detail, Some(detail.clone())),
             Evidence::SchemaDecided(id, status) => next.schema.decide(*id, *status),
             Evidence::Backfill(id, status) => next.take_backfill(id, *status, now),
+            Evidence::PartitionDone(partition, needs) => {
+                let newest = next.data.as_ref().map(|data| data.mark.version.position.ordinal);
+                next.partitions.done(partition, *needs, newest, now)
+            }
             Evidence::WatermarkPushed(at) => next.raise_watermark(*at, None, now),
             Evidence::CdcLagRecovered => {
                 let latest = next.cdc_lag_recovered_at.max(Some(now));
@@ -165,6 +185,7 @@ impl AssetState {
             Evidence::Trouble(trouble) => next.take_trouble(trouble),
             Evidence::Readable => set(&mut next.trouble, None),
         };
+        next.note_refusal(evidence, &outcome, now);
         Transition { state: next, outcome }
     }
 
@@ -194,12 +215,15 @@ impl AssetState {
             self.kinds.insert(commit.kind.clone(), register);
         }
         if is_data {
+            self.partitions.see(commit.ordinal);
+            self.partitions.touched(&partitions_of(commit), now);
             self.take_data(mark, delta);
         }
         self.schema.see(commit.schema_id);
         self.table = Some(version);
         self.committed_at = commit.committed_at;
         self.total_records = commit.total_records;
+        self.writer = Writer::of(commit, now);
         self.hole = None;
         self.trouble = None;
         if is_data || watermark_moved { Outcome::Advanced } else { Outcome::Maintenance }
@@ -380,6 +404,12 @@ impl AssetState {
         set(&mut self.trouble, Some(Trouble { since, ..trouble.clone() }));
         Outcome::Ignored(trouble.detail.clone())
     }
+}
+
+/// The partitions that a commit names among those that it touched.
+fn partitions_of(commit: &Commit) -> Vec<Partition> {
+    let named = commit.extra.get("partitions").and_then(serde_json::Value::as_array);
+    named.into_iter().flatten().filter_map(|name| name.as_str()?.parse().ok()).collect()
 }
 
 fn set<T: PartialEq>(place: &mut T, value: T) -> Outcome {

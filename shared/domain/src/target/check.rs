@@ -65,7 +65,7 @@ impl TargetSpec {
         if self.coalesce == Coalesce::Each {
             self.check_each()?;
         }
-        if self.has_windows() {
+        if self.goes_step_by_step() {
             self.check_windows()?;
         }
         start_params::check_size(self)
@@ -171,11 +171,11 @@ impl TargetSpec {
         Ok(())
     }
 
-    /// Each window is one trigger, in order: nothing may join or overtake it.
+    /// Each window, or partition, is one trigger: nothing may join or overtake it.
     fn check_windows(&self) -> Result<(), Invalid> {
         let refused = |field: &str, problem: &str| {
-            let hint = "leave it out, or declare a second target without windows";
-            Err(Invalid::new(field, format!("{problem} is not defined with windows (`every`)"), hint))
+            let hint = "leave it out, or declare a second target without them";
+            Err(Invalid::new(field, format!("{problem} is not defined with windows (`every`) or partitions"), hint))
         };
         if self.on_failed == Some(OnFailed::Extend) {
             return refused("onFailed", "`extend`");
@@ -224,6 +224,7 @@ impl GroupSpec {
             ));
         }
         self.check_windows()?;
+        self.check_partitions()?;
         for (at, dependency) in self.dependencies.iter().enumerate() {
             dependency.check().map_err(|invalid| invalid.within(&format!("dependencies[{at}]")))?;
         }
@@ -235,11 +236,11 @@ impl GroupSpec {
     fn check_windows(&self) -> Result<(), Invalid> {
         let mut windows = self.dependencies.iter().filter_map(|dependency| dependency.every.as_ref());
         let Some(first) = windows.next() else { return Ok(()) };
-        if let Some(other) = windows.find(|other| *other != first) {
+        if let Some(other) = windows.find(|other| other.zone() != first.zone()) {
             return Err(Invalid::new(
                 "dependencies",
                 format!("one member has windows of {first} and another of {other}"),
-                "use the same `every` for all members of a group",
+                "use the same time zone for all windows of a group",
             ));
         }
         let lacks = self.dependencies.iter().any(|dependency| dependency.every.is_none());
@@ -325,6 +326,7 @@ impl DependencySpec {
         self.watermark.is_some()
             || self.max_lag.is_some()
             || self.every.is_some()
+            || self.partition.is_some()
             || self.quality_status.is_some()
             || self.schema_status.is_some()
             || self.tag.is_some()
@@ -380,6 +382,12 @@ impl DependencySpec {
                 "it goes by the newest commit of a writer, and another condition by another version",
             ));
         }
+        if self.partition.is_some() && (self.every.is_some() || chooses || self.counts() || self.tag.is_some()) {
+            return Some((
+                "partition",
+                "a partition is one step of its own, and another condition chooses commits or windows",
+            ));
+        }
         if self.every.is_some() && (chooses || self.counts() || self.tag.is_some()) {
             return Some(("every", "a window is completed by the watermark, and another condition chooses commits"));
         }
@@ -391,6 +399,7 @@ impl DependencySpec {
         let named = [
             (self.optional, "optional", "an optional member"),
             (self.every.is_some(), "every", "a window"),
+            (self.partition.is_some(), "partition", "a partition"),
             (self.watermark.is_some(), "watermark", "a watermark"),
             (self.max_lag.is_some(), "maxLag", "`maxLag`"),
             (self.quality_status.is_some(), "qualityStatus", "a verdict"),

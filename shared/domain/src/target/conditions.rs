@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::commit::CommitKind;
-use crate::policy::{Every, Length, Operations, Pattern};
+use crate::policy::{Every, Length, Operations, PartitionCondition, Pattern};
 use crate::version::{Epoch, Ordinal};
 
 /// What a failed version means for a dependency that asks for PASSED.
@@ -90,6 +90,9 @@ pub struct Conditions {
     /// CDC lag must have recovered since the last trigger.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cdc_lag_recovered: bool,
+    /// The partitions that it goes by: one trigger for each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<PartitionCondition>,
     /// It may be absent, and must not have failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
@@ -118,6 +121,7 @@ impl Default for Conditions {
             tag: None,
             backfill_completed: false,
             cdc_lag_recovered: false,
+            partition: None,
             optional: false,
         }
     }
@@ -129,6 +133,7 @@ impl Conditions {
         self.watermark.is_some()
             || self.max_lag.is_some()
             || self.every.is_some()
+            || self.partition.is_some()
             || self.quality.is_some()
             || self.schema_compatible
             || self.tag.is_some()

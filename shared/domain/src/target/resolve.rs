@@ -137,6 +137,7 @@ impl DependencySpec {
             tag: self.tag.clone(),
             backfill_completed: self.backfill.is_some(),
             cdc_lag_recovered: self.cdc_lag_recovered,
+            partition: self.partition(),
             optional: self.optional,
         })
     }

@@ -22,7 +22,6 @@ pub struct DependencyRecord {
     /// The workflow to start.
     pub workflow_definition_code: WorkflowCode,
     /// Start at this task; absent or null, the whole workflow.
-    #[serde(default)]
     pub task_definition_code: Option<TaskCode>,
     /// The asset: a key of two or three segments, or a prefix.
     pub asset_key: AssetSelector,
@@ -38,11 +37,9 @@ pub struct DependencyRecord {
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1)))]
     pub enabled_flag: u8,
     /// How long a sensor waits, in minutes; a setting of the target.
-    #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub timeout_minutes: Option<u32>,
     /// How often a sensor asks, in seconds; a setting of the target.
-    #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub check_interval_seconds: Option<u32>,
 }
@@ -132,8 +129,8 @@ impl Gathered {
             invalid
         })?;
         let of_record = [record.timeout_minutes, record.check_interval_seconds];
-        for setting in 0..SETTINGS.len() {
-            for given in [of_record[setting], condition.settings[setting]].into_iter().flatten() {
+        for (setting, both) in of_record.into_iter().zip(condition.settings).enumerate() {
+            for given in [both.0, both.1].into_iter().flatten() {
                 self.set(at, setting, given)?;
             }
         }

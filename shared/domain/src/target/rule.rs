@@ -71,6 +71,10 @@ impl Conditions {
         if let Some(every) = &self.every {
             terms.push(format!("each window of {every}"));
         }
+        if let Some(partition) = &self.partition {
+            let set = partition.full_set.as_ref().map(|set| format!(" with all {} of {}", set.values.len(), set.key));
+            terms.push(format!("each {}{}", partition.join.join("/"), set.unwrap_or_default()));
+        }
         if let Some(quality) = &self.quality {
             let checks =
                 if quality.checks.is_empty() { String::new() } else { format!(" {}", quality.checks.join(", ")) };

@@ -12,8 +12,8 @@ use crate::Invalid;
 use crate::commit::CommitKind;
 use crate::ids::{Alias, ConnectionName, GroupName, TargetName, TaskCode, WorkflowCode};
 use crate::policy::{
-    Coalesce, Deadline, Every, Length, Mode, NotBefore, OnBackfill, OnDeadline, OnFailed, OnResume, OnRewrite,
-    OnUndecided, Operations, OrAt, Pattern, Policies, RunWindow, StartAs,
+    Coalesce, Deadline, Every, FullSet, Length, Mode, NotBefore, OnBackfill, OnDeadline, OnFailed, OnResume, OnRewrite,
+    OnUndecided, Operations, OrAt, PartitionFrom, PartitionKeys, Pattern, Policies, RunWindow, StartAs,
 };
 
 /// A target as a person declares it, by asset keys. Every key is described in `docs/lakebell-yaml.md`.
@@ -97,7 +97,7 @@ pub struct TargetSpec {
     /// By when it should have started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
-    /// When the deadline passes: `alarm` once and show TIMED_OUT, or `fire` with what is there.
+    /// When the deadline passes: `alarm` once and show `TIMED_OUT`, or `fire` with what is there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_deadline: OnDeadline,
     /// `live`, or `shadow`: evaluated, claimed and recorded, and never started.
@@ -206,6 +206,7 @@ pub(super) fn default_group() -> GroupName {
 }
 
 /// A dependency as a person declares it.
+#[allow(clippy::struct_excessive_bools)] // each is a key of its own in the file
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -268,6 +269,21 @@ pub struct DependencySpec {
     /// CDC lag must have recovered.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cdc_lag_recovered: bool,
+    /// It goes by partitions with these keys: one trigger for each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<PartitionKeys>,
+    /// The keys by which the members of a group are joined; absent, all of them but the one of the set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join: Option<PartitionKeys>,
+    /// The values of one key that must all be there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_set: Option<FullSet>,
+    /// After which time a value that is not complete is given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub horizon: Option<Length>,
+    /// What makes a partition present.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition_from: Option<PartitionFrom>,
     /// It may be absent, and must not have failed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub optional: bool,
@@ -296,6 +312,11 @@ impl DependencySpec {
             tag: None,
             backfill: None,
             cdc_lag_recovered: false,
+            partition: None,
+            join: None,
+            full_set: None,
+            horizon: None,
+            partition_from: None,
             optional: false,
         }
     }
@@ -438,6 +459,12 @@ impl TargetSpec {
         }
     }
 
+    /// Whether each trigger stands for one window or one partition.
+    pub fn goes_step_by_step(&self) -> bool {
+        let mut dependencies = self.groups.iter().flat_map(|group| &group.dependencies);
+        dependencies.any(|dependency| dependency.every.is_some() || dependency.partition.is_some())
+    }
+
     /// Whether some dependency asks for windows.
     pub fn has_windows(&self) -> bool {
         self.groups.iter().flat_map(|group| &group.dependencies).any(|dependency| dependency.every.is_some())
@@ -452,7 +479,7 @@ impl TargetSpec {
     pub fn policies(&self) -> Policies {
         // Where each trigger stands for one version or one window, a later one cannot take over the
         // data of one that failed.
-        let is_apart = self.coalesce == Coalesce::Each || self.has_windows();
+        let is_apart = self.coalesce == Coalesce::Each || self.goes_step_by_step();
         let deadline = self.timeout_minutes.and_then(|minutes| Length::from_seconds(i64::from(minutes) * 60).ok());
         Policies {
             coalesce: self.coalesce,

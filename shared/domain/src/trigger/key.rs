@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::Range;
 use crate::ids::{AssetId, GroupName, TargetId, TriggerKey};
-use crate::policy::Window;
+use crate::policy::{Partition, Window};
 
 /// Everything that makes a trigger distinct.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +22,8 @@ pub struct Distinct<'a> {
     pub ranges: &'a [Range],
     /// The window that it stands for.
     pub window: Option<Window>,
+    /// The partition that it stands for.
+    pub partition: Option<&'a Partition>,
     /// The time of the deadline or of the cron expression that it stands for.
     pub tick: Option<Timestamp>,
     /// The request of the person who asked for it.
@@ -37,8 +39,11 @@ pub struct Distinct<'a> {
 pub fn trigger_key(parts: &Distinct<'_>) -> TriggerKey {
     use std::fmt::Write as _;
 
-    let is_plain =
-        parts.window.is_none() && parts.tick.is_none() && parts.request.is_none() && parts.registers.is_empty();
+    let is_plain = parts.window.is_none()
+        && parts.partition.is_none()
+        && parts.tick.is_none()
+        && parts.request.is_none()
+        && parts.registers.is_empty();
     let form = if is_plain { 1 } else { 2 };
     let mut text = format!("lakebell trigger {form}\ntarget {}\ngeneration {}\n", parts.target, parts.generation);
     for group in parts.groups {
@@ -59,6 +64,9 @@ pub fn trigger_key(parts: &Distinct<'_>) -> TriggerKey {
     }
     if let Some(window) = parts.window {
         let _ = writeln!(text, "window {} {}", window.start.as_second(), window.end.as_second());
+    }
+    if let Some(partition) = parts.partition {
+        let _ = writeln!(text, "partition {partition}");
     }
     if let Some(tick) = parts.tick {
         let _ = writeln!(text, "tick {}", tick.as_second());

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::asset::AssetKey;
 use crate::ids::{Alias, AssetId, ConnectionName, GroupName, InstanceId, TargetId, TaskCode, TraceId, TriggerKey};
-use crate::policy::Window;
+use crate::policy::{Partition, Window};
 use crate::reason::Reason;
 use crate::target::WorkflowRef;
 use crate::version::Version;
@@ -72,6 +72,9 @@ pub struct Range {
     pub bounds: Bounds,
     /// The asset's watermark as read at evaluation, in milliseconds since 1970.
     pub watermark: Option<i64>,
+    /// The partition that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<Partition>,
     /// The tag by which the version was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
@@ -127,6 +130,9 @@ pub struct Trigger {
     pub ranges: Vec<Range>,
     /// What it consumes, by group and asset; the next claim takes over the lower bounds if it fails.
     pub bounds: BTreeMap<GroupName, BTreeMap<AssetId, Bounds>>,
+    /// The partition that it stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<Partition>,
     /// The window that it stands for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
@@ -176,6 +182,8 @@ pub struct Claim {
     pub ranges: Vec<Range>,
     /// By group and asset.
     pub bounds: BTreeMap<GroupName, BTreeMap<AssetId, Bounds>>,
+    /// The partition that it stands for.
+    pub partition: Option<Partition>,
     /// The window that it stands for.
     pub window: Option<Window>,
     /// The conditions that did not hold.
@@ -225,6 +233,7 @@ impl Trigger {
             groups: claim.groups,
             ranges: claim.ranges,
             bounds: claim.bounds,
+            partition: claim.partition,
             window: claim.window,
             unmet: claim.unmet,
             parameters: claim.parameters,

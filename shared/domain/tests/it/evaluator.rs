@@ -379,14 +379,16 @@ fn verdict_of(code: ReasonCode) -> Verdict {
         | R::BackfillIgnored
         | R::CdcLagNotRecovered
         | R::RegisterNotMoved
-        | R::NoMemberYet => Verdict::Waiting,
+        | R::NoMemberYet
+        | R::NoNewPartition => Verdict::Waiting,
         R::MinSnapshotNotReached
         | R::NeverRead
         | R::LocationUnreadable
         | R::CommitDamaged
         | R::CommitMissing
         | R::TooFewSnapshots
-        | R::TooFewRecords => Verdict::BlockedBySnapshot,
+        | R::TooFewRecords
+        | R::PartitionMissing => Verdict::BlockedBySnapshot,
         R::QualityFailed | R::QualityUnknown => Verdict::BlockedByQuality,
         R::SchemaPending | R::SchemaRejected | R::SchemaUndecided => Verdict::BlockedBySchema,
         R::TagMissing => Verdict::BlockedByTag,

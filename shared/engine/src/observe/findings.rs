@@ -94,7 +94,7 @@ pub(super) fn apply(
     for finding in &reading.findings {
         let before = next.state.position();
         let was_held = next.state.hold.is_some();
-        let transition = next.state.apply(&counted(&next, &finding.evidence), now);
+        let transition = next.state.apply(&counted(&next, pointers, &finding.evidence), now);
         let changed = transition.state != next.state;
         next.state = transition.state;
         if changed {
@@ -126,10 +126,20 @@ fn retention(pointers: &[Pointer]) -> SignedDuration {
     if pointers.iter().any(|pointer| pointer.keeps_history) { HISTORY_RETENTION } else { EVENT_RETENTION }
 }
 
-/// What counts of a finding: where the watermark is pushed, those of commits do not.
-fn counted<'a>(head: &AssetHead, evidence: &'a Evidence) -> Cow<'a, Evidence> {
-    let without = |commit: &Commit| Commit { watermark: None, ..commit.clone() };
-    if head.settings.watermark_from == WatermarkFrom::Storage {
+/// What counts of a finding: where the watermark is pushed, those of commits do not; and the partitions
+/// that a commit touched only where a target goes by them, so that they do not fill the state.
+fn counted<'a>(head: &AssetHead, pointers: &[Pointer], evidence: &'a Evidence) -> Cow<'a, Evidence> {
+    let keeps_watermark = head.settings.watermark_from == WatermarkFrom::Storage;
+    let keeps_partitions = pointers.iter().any(|pointer| pointer.reads_partitions);
+    let without = |commit: &Commit| {
+        let mut kept = commit.clone();
+        kept.watermark = kept.watermark.filter(|_| keeps_watermark);
+        if !keeps_partitions {
+            kept.extra.remove("partitions");
+        }
+        kept
+    };
+    if keeps_watermark && keeps_partitions {
         return Cow::Borrowed(evidence);
     }
     match evidence {

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use lakebell_domain::state::{AssetState, Evidence, TroubleCode};
 use lakebell_domain::version::{Fingerprint, Ordinal};
 use lakebell_formats::hudi::{
-    self, Action, CommitId, CommitMetadata, Encoding, HISTORY_FOLDER, Instant, InstantFile, LAYOUT_1_ARCHIVE_FOLDER,
-    Layout, PROPERTIES_KEY, Rewrite, TableProperties, Timeline,
+    self, Action, CommitId, CommitMetadata, Encoding, Fate, HISTORY_FOLDER, Instant, InstantFile,
+    LAYOUT_1_ARCHIVE_FOLDER, Layout, PROPERTIES_KEY, Rewrite, TableProperties, Timeline,
 };
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ struct Note {
     /// Every completed instant up to this one was seen, but for those that were under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     floor: Option<String>,
-    /// Instants up to the floor that were under way.
+    /// Instants that were under way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     under_way: Vec<String>,
     /// Savepoints that were seen: they have the instant of an older commit.
@@ -226,23 +226,31 @@ impl Reader<'_> {
     }
 
     /// Lists the archives if something that is known is not on the timeline and might not be there
-    /// either. Says, if they were listed, whether the newest known write is gone from the timeline.
+    /// either. Says, if they were listed, whether commits may have been archived unread: after the
+    /// newest known write, if that is archived, or what was under way and is older than the timeline.
     async fn look_into_archives(&self, listed: &mut Listed, seen: &Seen) -> Result<Option<bool>, Stop> {
         let on_timeline: BTreeSet<CommitId> = listed.timeline.completed().iter().map(CommitId::of).collect();
         let oldest = on_timeline.iter().filter(|id| id.action.writes()).map(|id| id.instant).min();
         let known: Vec<CommitId> = seen.writes().collect();
-        let Some(newest) = known.iter().max().copied() else { return Ok(None) };
-        let is_missing = |id: &CommitId| !on_timeline.contains(id);
-        let is_in_question = |id: &CommitId| *id == newest || oldest.is_none_or(|oldest| id.instant >= oldest);
-        if !known.iter().any(|id| is_missing(id) && is_in_question(id)) {
+        let newest = known.iter().max().copied();
+        if newest.is_none() && !on_timeline.iter().any(|id| id.action.writes()) {
             return Ok(None);
         }
+        let is_missing = |id: &CommitId| !on_timeline.contains(id);
+        let is_in_question = |id: &CommitId| Some(*id) == newest || oldest.is_none_or(|oldest| id.instant >= oldest);
+        let ended: Vec<CommitId> = seen.ended(&listed.timeline).filter(|id| oldest > Some(id.instant)).collect();
+        if newest.is_some() && ended.is_empty() && !known.iter().any(|id| is_missing(id) && is_in_question(id)) {
+            return Ok(None);
+        }
+        let mut has_archive = false;
         for folder in [LAYOUT_1_ARCHIVE_FOLDER, HISTORY_FOLDER] {
             let rows = self.table.list(Listing::folder(folder, MAX_ARCHIVES)).await?;
+            has_archive |= rows.iter().any(|row| hudi::classify(&row.key).is_some());
             listed.keys.extend(rows.into_iter().map(|row| row.key));
         }
         listed.timeline = Timeline::from_keys(listed.keys.iter().map(String::as_str));
-        Ok(Some(is_missing(&newest)))
+        let is_archived = |id: &CommitId| listed.timeline.fate(*id) == Fate::Archived;
+        Ok(Some(newest.as_ref().map_or(has_archive, is_missing) || ended.iter().any(is_archived)))
     }
 
     async fn listed(&self) -> Result<Listed, Stop> {
@@ -291,6 +299,17 @@ impl Reader<'_> {
 }
 
 impl Seen {
+    /// What was under way and is neither that any more nor completed on the timeline. What it would
+    /// have completed as is not known; that it was a commit is as good as any.
+    fn ended(&self, timeline: &Timeline) -> impl Iterator<Item = CommitId> {
+        let there = timeline.completed().iter().chain(timeline.pending()).map(|file| file.instant);
+        let there: BTreeSet<Instant> = there.collect();
+        let under_way = self.note.under_way.iter().filter_map(|instant| instant.parse().ok());
+        under_way
+            .filter(move |instant| !there.contains(instant))
+            .map(|instant| CommitId { instant, action: Action::Commit })
+    }
+
     /// The writes among the newest versions.
     fn writes(&self) -> impl Iterator<Item = CommitId> {
         self.ring.iter().filter_map(|fingerprint| fingerprint.0.parse().ok()).filter(|id: &CommitId| id.action.writes())
@@ -309,9 +328,7 @@ impl Note {
         let floor = instants.iter().rev().nth(recent).map(|file| file.instant);
         let known = self.floor.as_deref().and_then(|floor| floor.parse().ok());
         let floor: Option<Instant> = floor.max(known);
-        let under_way = timeline.pending().iter().map(|file| file.instant);
-        let under_way = under_way.filter(|instant| floor.is_some_and(|floor| *instant <= floor));
-        let under_way: BTreeSet<String> = under_way.map(|instant| instant.to_string()).collect();
+        let under_way: BTreeSet<String> = timeline.pending().iter().map(|file| file.instant.to_string()).collect();
         self.floor = floor.map(|floor| floor.to_string());
         self.under_way = newest(under_way);
         let savepoints = timeline.completed().iter().filter(|file| file.action == Action::Savepoint);

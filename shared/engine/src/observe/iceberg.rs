@@ -201,10 +201,9 @@ impl Reader<'_> {
                 reading.more = true;
                 break;
             }
-            let is_past_gap = note.knows_a_file() && (ordinal > note.ordinal + 1 || (follows.past_gap && at == 0));
-            if is_past_gap && ordinal > note.ordinal + 1 {
+            if let Some(first) = first_missing(&note, file, ordinal) {
                 let cause = "their metadata files were gone before they were read";
-                reading.findings.push(self.table.gap(note.ordinal + 2, ordinal, cause));
+                reading.findings.push(self.table.gap(first, ordinal, cause));
             }
             if is_rewritten {
                 let cause = "the branch was set to another snapshot and back";
@@ -368,6 +367,17 @@ fn between(read: &Read, follows: &Follows, note: &Note) -> Vec<Row> {
 /// What a log names after a file; all of it where it does not name the file.
 fn after<'l>(file: &str, log: &'l [String]) -> &'l [String] {
     log.iter().rposition(|name| name == file).map_or(log, |at| &log[at + 1..])
+}
+
+/// The domain's ordinal of the first file before this one that was not read, where there is one.
+fn first_missing(note: &Note, file: &File, ordinal: u64) -> Option<u64> {
+    let first = if note.knows_a_file() {
+        Ordinal(note.ordinal).next().next().0
+    } else {
+        // The table had no file at the first read, and this one was not the first.
+        ordinal.saturating_sub(file.link.log.len() as u64) + 1
+    };
+    (first <= ordinal).then_some(first)
 }
 
 fn parent_of_head(metadata: &Metadata, branch: &str) -> Known {

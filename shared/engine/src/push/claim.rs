@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use lakebell_domain::Invalid;
 use lakebell_domain::commit::Millis;
 use lakebell_domain::event::{CheckFacts, EventKind, PushedEvidence};
+use lakebell_domain::policy::{MAX_PARTITION_BYTES, Partition};
 use lakebell_domain::state::{BackfillStatus, CheckResult, MAX_CHECK_NAME, SchemaStatus, Severity};
 use lakebell_domain::version::Ordinal;
 
@@ -43,6 +44,8 @@ pub(super) enum Writers {
     CdcLag,
     /// A watermark.
     Watermark(Millis),
+    /// A partition is done; the snapshot that the writer named.
+    Partition(Partition, Option<String>),
 }
 
 /// When a check began, as far as its event says.
@@ -58,6 +61,9 @@ impl Writers {
             Self::Backfill(id, status) => PushedEvidence::Backfill { id: id.clone(), status: *status },
             Self::CdcLag => PushedEvidence::CdcLag,
             Self::Watermark(at) => PushedEvidence::Watermark { at: *at },
+            Self::Partition(partition, snapshot_id) => {
+                PushedEvidence::Partition { partition: partition.clone(), snapshot_id: snapshot_id.clone() }
+            }
         }
     }
 }
@@ -83,6 +89,7 @@ impl Claim {
             Kind::BackfillCompleted => Writers::Backfill(backfill(facts)?, BackfillStatus::Completed),
             Kind::CdcLagRecovered => Writers::CdcLag,
             Kind::WatermarkAdvanced => Writers::Watermark(watermark(facts)?),
+            Kind::PartitionDone => Writers::Partition(partition(facts)?, facts.snapshot_id.clone()),
             Kind::JobStatusChanged => {
                 let hint = "give the job's status, as in FINISHED";
                 text(facts.status.as_ref(), "data.status", MAX_STATUS, hint)?;
@@ -120,6 +127,12 @@ fn look(pushed: &Pushed) -> Result<Look, Invalid> {
         }
         _ => Ok(Look::Whole),
     }
+}
+
+fn partition(facts: &Facts) -> Result<Partition, Invalid> {
+    let hint = "give the partition, as in dt=20240910/hour=05";
+    let text = text(facts.partition.as_ref(), "data.partition", MAX_PARTITION_BYTES, hint)?;
+    text.parse().map_err(|invalid: Invalid| Invalid { field: "data.partition".to_owned(), ..invalid })
 }
 
 fn check(pushed: &Pushed, result: CheckResult, now: Timestamp) -> Result<Writers, Invalid> {

@@ -29,8 +29,9 @@ use crate::ports::Ports;
 use crate::records::Unregistered;
 use crate::{EngineError, assets};
 
-/// Kinds that can be pushed in this version: all but done partitions.
-pub const PUSHABLE: [EventKind; 19] = [
+/// Kinds that can be pushed: all of them.
+pub const PUSHABLE: [EventKind; 20] = [
+    EventKind::PartitionDone,
     EventKind::SnapshotCommitted,
     EventKind::WatermarkAdvanced,
     EventKind::TagCreated,
@@ -101,6 +102,8 @@ pub struct Facts {
     pub backfill_id: Option<String>,
     /// A watermark, in milliseconds since 1970.
     pub watermark: Option<Millis>,
+    /// A partition, as in `dt=20240910/hour=05`.
+    pub partition: Option<String>,
     /// The status of a job, in its own words.
     pub status: Option<String>,
     /// What else the writer wants to be kept with the event.

@@ -2,6 +2,7 @@
 
 use lakebell_domain::event::{CheckFacts, Event, EventKind, Outcome, PushedEvidence, Source, verdict_token};
 use lakebell_domain::state::{AssetState, Evidence, PARKED_TOO_LONG, Verdict};
+use lakebell_domain::target::ordinal_of;
 use lakebell_domain::version::{Epoch, Position};
 
 use super::claim::Writers;
@@ -76,6 +77,25 @@ async fn evidence(push: &Push<'_>, claim: &Writers, mut known: Known) -> Result<
             known = look(push, known, Look::Whole).await?;
             Applied::of(Evidence::Backfill(id.clone(), *status), None)
         }
+        Writers::Partition(partition, snapshot_id) => {
+            // Its writer commits first: a lost notification is no reason to wait for the commit.
+            known = look(push, known, Look::Whole).await?;
+            let head = &known.head.value;
+            let state = &head.state;
+            let named = snapshot_id.as_deref().map(|id| {
+                let mark = state.marks().find(|mark| mark.version.snapshot_id == id);
+                let seen = mark.map(|mark| mark.version.position.ordinal);
+                seen.or_else(|| ordinal_of(head.key.format(), id))
+            });
+            match named {
+                Some(None) => Applied::Refused("no commit of this history has the snapshot that it names".to_owned()),
+                needs => {
+                    let needs = needs.flatten();
+                    let position = needs.map(|ordinal| Position { epoch: state.epoch, ordinal });
+                    Applied::of(Evidence::PartitionDone(partition.clone(), needs), position)
+                }
+            }
+        }
         Writers::Check(check, began) => {
             let mut bound = version::bind(push, &known, check, *began).await?;
             if let Bound::After(place) = bound {
@@ -123,6 +143,10 @@ async fn write(
 ) -> Result<Attempt, EngineError> {
     let now = push.ports.clock.now();
     let state = &known.head.value.state;
+    let place = match &applied {
+        Applied::Evidence(evidence, position) if matches!(**evidence, Evidence::PartitionDone(..)) => *position,
+        _ => None,
+    };
     let (next, outcome, about) = match applied {
         Applied::Refused(reason) => (None, Outcome::Ignored(reason), None),
         Applied::Evidence(evidence, position) => {
@@ -138,6 +162,9 @@ async fn write(
         return Ok(Attempt::Done(outcome));
     }
     let mut event = push.event(outcome.clone(), Some(claim.evidence()));
+    if let Some(position) = place {
+        event.position = Some(position);
+    }
     if let Some((verdict, position)) = &about {
         event.token = verdict_token(verdict);
         event.position = Some(*position);

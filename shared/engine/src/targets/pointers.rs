@@ -30,6 +30,7 @@ pub(super) async fn put(
         members: members.clone(),
         definition_rev,
         keeps_history: target.needs_history(),
+        reads_partitions: target.reads_partitions(),
         follows_rewrites_after: if follows { Some(spec.settle_time()?) } else { None },
     };
     for asset in &members {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use lakebell_domain::asset::Format;
 use lakebell_domain::cursor::{Taken, TargetCursor};
+use lakebell_domain::evaluation::complete_partitions;
 use lakebell_domain::ids::{AssetId, GroupName};
 use lakebell_domain::state::{AssetState, Mark, Totals};
 use lakebell_domain::target::{Member, StartFrom, Target, ordinal_of, snapshot_at};
@@ -46,7 +47,36 @@ pub(super) fn begin(
         taken.insert(group.name.clone(), of_group);
     }
     cursor.taken = taken;
+    begin_partitions(cursor, target, heads, begin, had);
     cursor.windows.retain(|name, _| target.group(name).is_some());
+}
+
+/// The partitions that count as taken at the beginning: with `now` all that are complete, with
+/// `current` all but the last of them.
+fn begin_partitions(
+    cursor: &mut TargetCursor,
+    target: &Target,
+    heads: &BTreeMap<AssetId, AssetHead>,
+    begin: Begin<'_>,
+    had: impl Fn(&GroupName, AssetId) -> bool,
+) {
+    cursor.partitions.retain(|name, _| target.group(name).is_some());
+    for group in &target.groups {
+        let is_known = group.members.iter().any(|member| had(&group.name, member.asset));
+        let Begin::Declared(start, _) = begin else { continue };
+        let keeps = match start {
+            StartFrom::Now => 0,
+            StartFrom::Current => 1,
+            StartFrom::Earliest | StartFrom::Snapshot(_) => usize::MAX,
+        };
+        if is_known || keeps == usize::MAX {
+            continue;
+        }
+        let complete = complete_partitions(group, |asset| heads.get(&asset).and_then(AssetHead::live_state));
+        for partition in complete.into_iter().rev().skip(keeps) {
+            cursor.take_partition(&group.name, partition);
+        }
+    }
 }
 
 /// What counts as taken of an asset at the beginning; `None` for one that was never read: its first

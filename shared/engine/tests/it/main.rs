@@ -11,6 +11,7 @@ mod fixtures;
 mod formats;
 mod observe;
 mod operate;
+mod partitions;
 mod policies;
 mod simulation;
 mod support;

@@ -10,9 +10,10 @@ fn refused(list: Value) -> (String, String) {
 }
 
 fn record(asset: &str, more: Value) -> Value {
+    let Value::Object(more) = more else { panic!("{more}") };
     let mut record = json!({"workflowDefinitionCode": 12345, "taskDefinitionCode": 100, "assetKey": asset});
-    for (key, value) in more.as_object().unwrap() {
-        record[key] = value.clone();
+    for (key, value) in more {
+        record[key] = value;
     }
     record
 }
@@ -93,8 +94,7 @@ fn a_wrong_record_names_the_key() {
     let condition =
         |condition: Value| json!([record(ORDERS, json!({})), record(PAYMENTS, json!({"conditionJson": condition}))]);
     let table = [
-        (condition(json!({"partition": "dt=20240910"})), "partition", "`partition` is not available in this version"),
-        (condition(json!({"partitionFrom": "commit"})), "partitionFrom", "is not available in this version"),
+        (condition(json!({"partitionKey": "dt=1"})), "partitionKey", "`partitionKey` is not available in this version"),
         (condition(json!({"qualitystatus": "PASSED"})), "qualitystatus", "`qualitystatus` is not known"),
         (condition(json!({"qualityStatus": "FAILED"})), "qualityStatus", "unknown variant `FAILED`"),
         (condition(json!({"every": {"period": "1d"}})), "every", "a window without a time zone"),

@@ -10,8 +10,6 @@ use super::note::Note;
 pub(super) struct Follows {
     /// Their names, in order.
     pub(super) accepted: Vec<String>,
-    /// Whether files between the known one and the first of them are missing.
-    pub(super) past_gap: bool,
     /// The file that took the known one's place, where both say the same.
     pub(super) twin: Option<String>,
     /// Why history is not the recorded one.
@@ -52,7 +50,6 @@ pub(super) fn follows_of(files: &[File], note: &Note, branch: &str) -> Follows {
         } else {
             let links: Vec<_> = beyond.iter().map(|file| file.link.clone()).collect();
             follows.accepted = resolve(&links, Anchor::None).accepted;
-            follows.past_gap = !follows.accepted.is_empty();
         }
     }
     let decided = |name: &String| !follows.accepted.contains(name);
