@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{GroupEvaluation, Inputs, MemberEvaluation, member, partition};
 use crate::policy::{Every, Window};
 use crate::reason::{Reason, ReasonCode, Verdict};
-use crate::target::{Advance, Group};
+use crate::target::{Advance, Group, Member};
 
 pub(super) fn evaluate(inputs: &Inputs<'_>, group: &Group) -> GroupEvaluation {
     let window = next_window(inputs, group);
@@ -49,11 +49,11 @@ fn verdict(group: &Group, members: &[MemberEvaluation]) -> (Verdict, Option<Reas
     let is_optional = |at: usize| group.members.get(at).is_some_and(|member| member.conditions.optional);
     let required = || members.iter().enumerate().filter(|(at, _)| !is_optional(*at)).map(|(_, member)| member);
     // An optional member may be absent; it must not have failed.
-    let has_failed = |member: &MemberEvaluation| {
-        member.reason.as_ref().is_some_and(|reason| reason.code == ReasonCode::QualityFailed)
+    let has_failed = |(declared, member): &(&Member, &MemberEvaluation)| {
+        declared.conditions.must_not_fail()
+            && member.reason.as_ref().is_some_and(|reason| reason.code == ReasonCode::QualityFailed)
     };
-    let failed_optional = members.iter().enumerate().find(|(at, member)| is_optional(*at) && has_failed(member));
-    if let Some((_, member)) = failed_optional {
+    if let Some((_, member)) = group.members.iter().zip(members).find(has_failed) {
         return (member.verdict, member.reason.clone());
     }
     if group.advance == Advance::All {

@@ -109,7 +109,7 @@ impl<'a> Judge<'a, '_> {
                 choice::choose(self.inputs, self.view, state, conditions, None).ok().map(|c| c.mark.version.clone())
             }
         };
-        let obstacle = self.hold(state).or_else(|| self.failed_optional(state)).or_else(|| match &chosen {
+        let obstacle = self.failed_optional(state).or_else(|| self.hold(state)).or_else(|| match &chosen {
             // Without a commit that is asked for, having none at all is no obstacle of its own.
             Err(Refused::NothingNew) if !needs_version => None,
             Err(refused) => Some(self.refusal(state, refused)),
@@ -158,10 +158,11 @@ impl<'a> Judge<'a, '_> {
     }
 
     fn failed_optional(&self, state: &'a AssetState) -> Option<Obstacle> {
-        if !self.member.conditions.optional || self.member.conditions.quality.is_some() {
+        if !self.member.conditions.must_not_fail() {
             return None;
         }
-        let (mark, verdict) = state.quality.newest_verdict(&[])?;
+        let required = self.member.conditions.quality.as_ref().map_or(&[][..], |quality| &quality.checks);
+        let (mark, verdict) = state.quality.newest_verdict(required)?;
         (verdict == QualityVerdict::Failed).then(|| self.quality_failed(state, mark))
     }
 

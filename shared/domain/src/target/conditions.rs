@@ -141,6 +141,12 @@ impl Conditions {
             || self.cdc_lag_recovered
     }
 
+    /// Whether a failed check blocks the group although the member may be absent.
+    pub fn must_not_fail(&self) -> bool {
+        let passes_over = |quality: &QualityCondition| quality.on_failed == OnFailedVersion::PassOver;
+        self.optional && !self.quality.as_ref().is_some_and(passes_over)
+    }
+
     /// Whether each commit must be looked at, not only the newest of its kind.
     pub const fn needs_history(&self) -> bool {
         self.operations.is_some()

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod asset_keys;
+mod conditions_random;
+mod conditions_reference;
 mod evaluator;
 mod golden;
 mod head_size;
@@ -17,3 +19,4 @@ mod takeover;
 mod target_refusals;
 mod target_resolution;
 mod walks;
+mod windows;
