@@ -10,7 +10,7 @@ use crate::commit::Commit;
 use crate::event::{EventKind, Outcome, application_of};
 
 /// Longest reason of a refusal that is kept, in characters: it stands in the head.
-pub const MAX_REFUSAL: usize = 240;
+pub const MAX_REFUSAL: usize = 160;
 
 /// Who wrote the newest commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

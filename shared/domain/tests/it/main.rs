@@ -11,6 +11,7 @@ mod head_size;
 mod ids;
 mod locations;
 mod machine;
+mod notes;
 mod reference;
 mod registers;
 mod registers_random;

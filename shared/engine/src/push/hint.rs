@@ -9,14 +9,15 @@ use crate::observe::{self, Hint, Look, Observed};
 /// Looks at the asset. What it meant is what the look found, or why storage does not bear it out.
 pub(super) async fn follow(push: &Push<'_>, look: Look) -> Result<(Outcome, Observed), EngineError> {
     let hint = Hint { asset: push.asset, look, source: Source::Push, trace: push.trace.clone() };
-    let observed = observe::observe(push.ports, &hint).await?;
+    let mut observed = observe::observe(push.ports, &hint).await?;
     let Some(reason) = unconfirmed(push, &observed).await? else {
         let outcome = observed.outcomes.last().map_or(Outcome::Duplicate, |(_, outcome)| outcome.clone());
         return Ok((outcome, observed));
     };
-    let outcome = Outcome::Ignored(reason);
+    let outcome = Outcome::Ignored(reason.clone());
     let tag = push.pushed.facts.tag.clone().map(|name| PushedEvidence::Tag { name, version: None });
-    record::keep(push.ports, &push.event(outcome.clone(), tag)).await?;
+    let event = push.event(outcome.clone(), tag);
+    record::keep_refused(push, &event, &reason, &mut observed.head).await?;
     Ok((outcome, observed))
 }
 

@@ -148,7 +148,11 @@ async fn write(
         _ => None,
     };
     let (next, outcome, about) = match applied {
-        Applied::Refused(reason) => (None, Outcome::Ignored(reason), None),
+        Applied::Refused(reason) => {
+            let mut next = state.clone();
+            let is_noted = known.head.value.live_state().is_some() && next.refuse(push.pushed.kind, &reason, now);
+            (is_noted.then_some(next), Outcome::Ignored(reason), None)
+        }
         Applied::Evidence(evidence, position) => {
             let transition = state.apply(&evidence, now);
             let about = match (*evidence, position) {
@@ -241,6 +245,26 @@ fn give_up(push: &Push<'_>, epoch: Epoch, verdict: &Verdict, item: Option<&Item>
 pub(super) async fn keep(ports: &Ports, event: &Event) -> Result<bool, EngineError> {
     let written = store::write(&*ports.items, &*ports.random, &[Write::Create(draft(event)?)]).await?;
     Ok(written == Written::Done)
+}
+
+/// The same for one that was refused, with a note of it in the state; without the note where somebody
+/// else wrote the state meanwhile.
+pub(super) async fn keep_refused(
+    push: &Push<'_>,
+    event: &Event,
+    reason: &str,
+    head: &mut Stored<AssetHead>,
+) -> Result<(), EngineError> {
+    let mut next = head.value.clone();
+    if next.live_state().is_some() && next.state.refuse(event.kind, reason, push.ports.clock.now()) {
+        let noted = store::draft(layout::head(push.asset), &next)?;
+        let actions = [Write::Create(draft(event)?), Write::Replace(noted, head.rev)];
+        if store::write(&*push.ports.items, &*push.ports.random, &actions).await? == Written::Done {
+            *head = Stored { rev: head.rev + 1, value: next };
+            return Ok(());
+        }
+    }
+    keep(push.ports, event).await.map(|_| ())
 }
 
 fn draft(event: &Event) -> Result<Draft, EngineError> {

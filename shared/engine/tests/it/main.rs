@@ -13,5 +13,6 @@ mod observe;
 mod operate;
 mod partitions;
 mod policies;
+mod refusals;
 mod simulation;
 mod support;
