@@ -20,16 +20,43 @@ enum Outcome {
     /// Nothing was to be done, or only shown.
     Planned,
     /// It was done, with what the API said.
-    Done(String),
+    Done(Said),
     Failed(CliError),
     /// An earlier failure would have met it too.
     NotTried,
 }
 
-/// Applies a file.
-pub(crate) async fn run(api: &impl Fn() -> Result<Api, CliError>, args: &ApplyArgs) -> Result<Report, CliError> {
+/// What the API said about something that was done.
+#[derive(Default)]
+struct Said {
+    /// In a few words.
+    word: String,
+    /// When a target starts, in plain words.
+    rule: String,
+    /// What a person should know.
+    warnings: Vec<String>,
+}
+
+impl From<String> for Said {
+    fn from(word: String) -> Self {
+        Self { word, ..Self::default() }
+    }
+}
+
+/// Applies a file. `project` is for dependency records, which name none.
+pub(crate) async fn run(
+    api: &impl Fn() -> Result<Api, CliError>,
+    args: &ApplyArgs,
+    project: Option<ProjectCode>,
+) -> Result<Report, CliError> {
     // A file that is wrong is said to be before the deployment is looked up.
-    let declared = file::read(&args.file)?;
+    let declared = file::read(&args.file, project)?;
+    if declared.is_records && args.prune {
+        return Err(CliError::usage(
+            "a list of records does not say what else should be there",
+            "leave --prune out, or put the records under `dependencies` of a lakebell.yaml",
+        ));
+    }
     let api = api()?;
     let current = current(&api, &declared).await?;
     let steps = plan::plan(&declared, &current, args.prune);
@@ -86,43 +113,51 @@ async fn execute(api: &Api, steps: &[Step]) -> Vec<Outcome> {
 }
 
 /// Does one thing and says what came of it.
-async fn perform(api: &Api, operation: &Operation) -> Result<String, CliError> {
+async fn perform(api: &Api, operation: &Operation) -> Result<Said, CliError> {
     match operation {
-        Operation::Nothing => Ok(String::new()),
+        Operation::Nothing => Ok(Said::default()),
         Operation::PutConnection(spec) => {
             let mut body = serde_json::to_value(spec).unwrap_or_default();
             if let Some(fields) = body.as_object_mut() {
                 fields.remove("name");
             }
             api.send(&Request::put(&["connections", spec.name.as_str()]).body(&body)?).await?;
-            Ok(String::new())
+            Ok(Said::default())
         }
         Operation::PutWarehouse(warehouse) => {
             let discovery = api.send(&Request::put(&["warehouses"]).body(warehouse)?).await?;
-            Ok(discovered(&discovery))
+            Ok(discovered(&discovery).into())
         }
         Operation::Register(project, spec) => {
             let path = ["projects", &project.to_string(), "assets"];
             let answer = api.send(&Request::post(&path).body(spec)?).await?;
             let is_old = answer.get("isNew") == Some(&Value::Bool(false));
-            Ok(if is_old { "it was registered already".to_owned() } else { String::new() })
+            Ok(if is_old { "it was registered already".to_owned().into() } else { Said::default() })
         }
         Operation::Declare(project, spec) => {
             let path = ["projects", &project.to_string(), "asset-dependencies"];
             let answer = api.send(&Request::post(&path).body(spec)?).await?;
-            let verdict = painted_word(&at(&answer, "/evaluation/verdict"));
-            let claimed = at(&answer, "/claimed");
-            Ok(if claimed.is_empty() { verdict } else { format!("{verdict}, trigger {claimed}") })
+            Ok(declared(&answer))
         }
         Operation::Deregister(project, key) => {
             let path = ["projects", &project.to_string(), "assets", &key.to_string()];
-            api.send(&Request::delete(&path)).await.map(|_| String::new())
+            api.send(&Request::delete(&path)).await.map(|_| Said::default())
         }
         Operation::Undeclare(id) => {
             let path = ["projects", &id.project.to_string(), "asset-dependencies", id.name.as_str()];
-            api.send(&Request::delete(&path)).await.map(|_| String::new())
+            api.send(&Request::delete(&path)).await.map(|_| Said::default())
         }
     }
+}
+
+/// The verdict on a target, its rule, and what the API warns of.
+fn declared(answer: &Value) -> Said {
+    let verdict = painted_word(&at(answer, "/evaluation/verdict"));
+    let claimed = at(answer, "/claimed");
+    let word = if claimed.is_empty() { verdict } else { format!("{verdict}, trigger {claimed}") };
+    let warnings = answer.get("warnings").and_then(Value::as_array).into_iter().flatten();
+    let warnings = warnings.filter_map(Value::as_str).map(str::to_owned).collect();
+    Said { word, rule: at(answer, "/rule"), warnings }
 }
 
 /// How many tables a warehouse brought, and which could not be registered.
@@ -152,13 +187,21 @@ fn text(args: &ApplyArgs, project: ProjectCode, steps: &[Step], outcomes: &[Outc
     for (step, outcome) in steps.iter().zip(outcomes) {
         let sign = paint(style(step.action), step.action.sign());
         let said = match outcome {
-            Outcome::Done(said) if !said.is_empty() => format!("  {said}"),
+            Outcome::Done(said) if !said.word.is_empty() => format!("  {}", said.word),
             Outcome::NotTried => format!("  {}", paint(BAD, "not tried")),
             _ => String::new(),
         };
         let _ = writeln!(text, "  {sign} {:<10}  {}{said}", step.kind, step.name);
         for note in &step.notes {
             let _ = writeln!(text, "      {note}");
+        }
+        if let Outcome::Done(said) = outcome {
+            if !said.rule.is_empty() {
+                let _ = writeln!(text, "      {}", paint(DIM, &said.rule));
+            }
+            for warning in &said.warnings {
+                let _ = writeln!(text, "      {} {warning}", paint(WAIT, "warning:"));
+            }
         }
         if let Outcome::Failed(error) = outcome {
             let error = error.to_text().replace('\n', "\n      ");
@@ -214,7 +257,15 @@ fn step_json(step: &Step, outcome: &Outcome) -> Value {
     json["outcome"] = match outcome {
         Outcome::Planned if step.operation == Operation::Nothing => "none".into(),
         Outcome::Planned => "planned".into(),
-        Outcome::Done(_) => "done".into(),
+        Outcome::Done(said) => {
+            if !said.rule.is_empty() {
+                json["rule"] = said.rule.clone().into();
+            }
+            if !said.warnings.is_empty() {
+                json["warnings"] = said.warnings.clone().into();
+            }
+            "done".into()
+        }
         Outcome::NotTried => "notTried".into(),
         Outcome::Failed(error) => {
             json["error"] = error.to_json()["error"].take();

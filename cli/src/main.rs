@@ -47,7 +47,7 @@ async fn run(cli: Cli) -> Result<Report, CliError> {
     let api = || Api::new(Access::resolve(api.as_deref(), token.as_deref())?);
     let of_project = || settings::project(project);
     match &cli.command {
-        Command::Apply(args) => apply::run(&api, args).await,
+        Command::Apply(args) => apply::run(&api, args, project).await,
         Command::Delete(doomed) => delete::run(&api()?, project, doomed).await,
         Command::Assets { key: None } => lists::assets(&api()?, of_project()?).await,
         Command::Assets { key: Some(key) } => lists::asset(&api()?, of_project()?, key).await,

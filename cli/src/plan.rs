@@ -61,7 +61,7 @@ pub(crate) enum Operation {
     PutConnection(ConnectionSpec),
     PutWarehouse(Warehouse),
     Register(ProjectCode, AssetSpec),
-    Declare(ProjectCode, TargetSpec),
+    Declare(ProjectCode, Box<TargetSpec>),
     Deregister(ProjectCode, AssetKey),
     Undeclare(TargetId),
 }
@@ -82,9 +82,11 @@ pub(crate) fn plan(declared: &Declarations, current: &Current, prune: bool) -> V
     let mut steps: Vec<Step> = declared.connections.iter().map(|spec| connection(spec, current)).collect();
     steps.extend(declared.warehouses.iter().map(|warehouse| self::warehouse(warehouse, current)));
     steps.extend(declared.assets.iter().map(|spec| asset(declared.project, spec, current)));
-    steps.extend(declared.targets.iter().map(|(id, spec)| target(id, spec, current)));
-    steps.extend(targets_gone(declared, current, prune));
-    steps.extend(assets_gone(declared, current, prune));
+    steps.extend(declared.targets.iter().map(|(id, spec)| target(id, spec, declared, current)));
+    if !declared.is_records {
+        steps.extend(targets_gone(declared, current, prune));
+        steps.extend(assets_gone(declared, current, prune));
+    }
     steps
 }
 
@@ -109,7 +111,10 @@ fn asset(project: ProjectCode, spec: &AssetSpec, current: &Current) -> Step {
     if let Some(known) = current.assets.iter().find(|known| at(known, "/key") == key) {
         let there = at(known, "/location");
         if there == location {
-            return step(Action::Same, Vec::new(), Operation::Nothing);
+            let (action, notes) = compare(Some(&registered(known)), spec);
+            let is_same = action == Action::Same;
+            let operation = if is_same { Operation::Nothing } else { Operation::Register(project, spec.clone()) };
+            return step(action, notes, operation);
         }
         let note =
             format!("it is registered at {there}, not {location}; `lakebell delete asset {key}` first to move it");
@@ -127,11 +132,24 @@ fn asset(project: ProjectCode, spec: &AssetSpec, current: &Current) -> Step {
     step(Action::Create, vec![location], Operation::Register(project, spec.clone()))
 }
 
-fn target(id: &TargetId, spec: &TargetSpec, current: &Current) -> Step {
+/// An asset of the list as it would be registered: its settings stand beside its key.
+fn registered(known: &Value) -> Value {
+    let mut spec = known.get("settings").and_then(Value::as_object).cloned().unwrap_or_default();
+    for name in ["key", "location"] {
+        spec.insert(name.to_owned(), known.get(name).cloned().unwrap_or_default());
+    }
+    Value::Object(spec)
+}
+
+fn target(id: &TargetId, spec: &TargetSpec, declared: &Declarations, current: &Current) -> Step {
     let before = current.targets.iter().find(|known| target_id(known).as_ref() == Some(id)).map(definition);
-    let (action, notes) = compare(before, spec);
-    let operation =
-        if action == Action::Same { Operation::Nothing } else { Operation::Declare(id.project, spec.clone()) };
+    let (action, mut notes) = compare(before, spec);
+    notes.extend(declared.notes.iter().filter(|(of, _)| of == id).map(|(_, note)| note.clone()));
+    let operation = if action == Action::Same {
+        Operation::Nothing
+    } else {
+        Operation::Declare(id.project, Box::new(spec.clone()))
+    };
     Step { action, kind: "target", name: id.to_string(), notes, operation }
 }
 

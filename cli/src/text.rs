@@ -116,6 +116,12 @@ pub(crate) fn snapshot(version: &Value) -> String {
     }
 }
 
+/// A window of event time with its business date.
+pub(crate) fn window(window: &Value) -> String {
+    let (start, end) = (moment(&at(window, "/start")), moment(&at(window, "/end")));
+    format!("{}  ({start} up to {end})", at(window, "/businessDate"))
+}
+
 /// A time to the millisecond; another text as it is.
 pub(crate) fn moment(text: &str) -> String {
     let time = text

@@ -10,7 +10,7 @@ use crate::args::TriggersArgs;
 use crate::client::{Api, Request};
 use crate::error::CliError;
 use crate::report::Report;
-use crate::text::{BOLD, Table, at, fields, moment, paint, painted_word, snapshot};
+use crate::text::{BOLD, Table, at, fields, moment, paint, painted_word, snapshot, window};
 
 /// The trigger history.
 pub(crate) async fn list(api: &Api, project: ProjectCode, args: &TriggersArgs) -> Result<Report, CliError> {
@@ -32,7 +32,7 @@ pub(crate) async fn list(api: &Api, project: ProjectCode, args: &TriggersArgs) -
             at(item, "/triggerStatus"),
             at(item, "/workflow"),
             at(item, "/instance"),
-            takes(item).into_iter().map(|(name, range)| format!("{name} {range}")).collect::<Vec<_>>().join(", "),
+            summary(item),
         ]);
         table.paint_last(3);
     }
@@ -45,6 +45,25 @@ fn target_name(item: &Value) -> String {
     target.split_once('/').map_or(target.clone(), |(_, name)| name.to_owned())
 }
 
+/// What it takes, its window, and why it was started where not because all conditions held.
+fn summary(trigger: &Value) -> String {
+    let mut parts: Vec<String> = takes(trigger).into_iter().map(|(name, range)| format!("{name} {range}")).collect();
+    if let Some(date) = trigger.pointer("/window/businessDate").and_then(Value::as_str) {
+        parts.push(format!("window {date}"));
+    }
+    match (at(trigger, "/reason").as_str(), unmet(trigger).len()) {
+        ("" | "ready", _) => {}
+        (reason, 0) => parts.push(format!("by {reason}")),
+        (reason, count) => parts.push(format!("by {reason} ({count} unmet)")),
+    }
+    parts.join(", ")
+}
+
+/// The conditions that did not hold.
+fn unmet(trigger: &Value) -> &[Value] {
+    trigger.get("unmet").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 /// What it takes of each asset: alias and snapshots.
 fn takes(trigger: &Value) -> Vec<(String, String)> {
     let ranges = trigger.get("ranges").and_then(Value::as_array);
@@ -55,9 +74,27 @@ fn takes(trigger: &Value) -> Vec<(String, String)> {
             let aliases = range.get("aliases").and_then(Value::as_array).into_iter().flatten();
             let aliases: Vec<&str> = aliases.filter_map(Value::as_str).collect();
             let name = if aliases.is_empty() { at(range, "/key") } else { aliases.join("/") };
-            (name, snapshots(&side(range, "from"), &side(range, "to")))
+            (name, snapshots(&side(range, "from"), &side(range, "to")) + &remarks(range))
         })
         .collect()
+}
+
+/// The tag by which the version was taken, versions that failed their checks, a backfill.
+fn remarks(range: &Value) -> String {
+    let mut remarks = Vec::new();
+    let tag = at(range, "/tag");
+    if !tag.is_empty() {
+        remarks.push(format!("tag {tag}"));
+    }
+    let failed = range.get("failedVersions").and_then(Value::as_array).into_iter().flatten();
+    let failed: Vec<String> = failed.map(snapshot).collect();
+    if !failed.is_empty() {
+        remarks.push(format!("failed: {}", failed.join(" ")));
+    }
+    if range.get("hasBackfill") == Some(&Value::Bool(true)) {
+        remarks.push("with a backfill".to_owned());
+    }
+    if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join("; ")) }
 }
 
 fn side(range: &Value, name: &str) -> String {
@@ -95,6 +132,7 @@ fn detail(trigger: &Value) -> String {
             ("code", at(trigger, "/status/code")),
             ("detail", at(trigger, "/status/detail")),
             ("reason", at(trigger, "/reason")),
+            ("window", trigger.get("window").map(window).unwrap_or_default()),
             ("claimed", moment(&at(trigger, "/claimedAt"))),
             ("due", moment(&at(trigger, "/dueAt"))),
             ("attempt", at(trigger, "/attempt")),
@@ -106,6 +144,16 @@ fn detail(trigger: &Value) -> String {
     let taken = takes(trigger);
     let rows: Vec<(&str, String)> = taken.iter().map(|(name, range)| (name.as_str(), range.clone())).collect();
     text.push_str(&fields("  ", &rows));
+    let unmet = unmet(trigger);
+    if !unmet.is_empty() {
+        text.push_str("\nDid not hold:\n");
+        for reason in unmet {
+            let code = at(reason, "/code");
+            let _ = writeln!(text, "  {}  {}  docs/reasons/{code}.md", paint(BOLD, &code), at(reason, "/asset"));
+            let rows = [("expected", at(reason, "/expected")), ("actual", at(reason, "/actual"))];
+            text.push_str(&fields("    ", &rows));
+        }
+    }
     text.push_str("\nIts way:\n");
     let mut log = Table::new(["AT", "ARROW", "DETAIL"]);
     for passage in trigger.get("log").and_then(Value::as_array).into_iter().flatten() {

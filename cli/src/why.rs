@@ -9,17 +9,18 @@ use serde_json::{Value, json};
 use crate::client::{Api, Request};
 use crate::error::CliError;
 use crate::report::Report;
-use crate::text::{BOLD, DIM, GOOD, at, moment, paint, painted_word, snapshot};
+use crate::text::{BAD, BOLD, DIM, GOOD, at, moment, paint, painted_word, snapshot, window};
 
 /// The verdict on a target.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct TargetVerdict {
     target: String,
     verdict: String,
     reason: Option<Reason>,
     groups: Vec<GroupVerdict>,
     open: Option<String>,
+    timed_out: Option<String>,
 }
 
 /// The verdict on a group.
@@ -30,6 +31,7 @@ struct GroupVerdict {
     verdict: String,
     reason: Option<Reason>,
     rule: String,
+    window: Option<Value>,
     members: Vec<MemberVerdict>,
 }
 
@@ -88,7 +90,15 @@ pub(crate) fn explain(item: &Value) -> String {
 }
 
 fn tree(target: &TargetVerdict) -> String {
-    let mut lines = vec![format!("{}  {}", paint(BOLD, &target.target), painted_word(&target.verdict))];
+    let timed_out = target.timed_out.as_ref().map(|deadline| {
+        format!("  {}  the deadline of {} has passed without a start", paint(BAD, "TIMED_OUT"), moment(deadline))
+    });
+    let mut lines = vec![format!(
+        "{}  {}{}",
+        paint(BOLD, &target.target),
+        painted_word(&target.verdict),
+        timed_out.unwrap_or_default()
+    )];
     let of_groups = target.groups.iter().any(|group| group.reason == target.reason);
     if let Some(reason) = target.reason.as_ref().filter(|_| !of_groups) {
         let remedy = of_target(reason, target).map(|command| row("run", &command));
@@ -111,6 +121,9 @@ fn group_lines(group: &GroupVerdict) -> Vec<String> {
         format!("group {}  {}", paint(BOLD, &group.group), painted_word(&group.verdict)),
         format!("│  {}", group.rule),
     ];
+    lines.extend(
+        group.window.as_ref().map(|of_group| format!("│  {}  {}", paint(DIM, "next window"), window(of_group))),
+    );
     let of_members = group.members.iter().any(|member| member.reason == group.reason);
     if let Some(reason) = group.reason.as_ref().filter(|_| !of_members) {
         lines.extend(full(reason).into_iter().map(|line| format!("│  {line}")));

@@ -3,7 +3,7 @@ use serde_json::Value;
 use super::*;
 
 fn refusal(text: &str) -> String {
-    parse(Path::new("lakebell.yaml"), text).unwrap_err().to_text()
+    parse(Path::new("lakebell.yaml"), text, None).unwrap_err().to_text()
 }
 
 const START: &str = "project: 7\n";
@@ -11,7 +11,7 @@ const START: &str = "project: 7\n";
 #[test]
 fn the_example_reads() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/lakebell.yaml");
-    let declared = read(&path).unwrap();
+    let declared = read(&path, None).unwrap();
     assert_eq!((declared.assets.len(), declared.targets.len()), (4, 3));
     assert_eq!(declared.warehouses.len() + declared.connections.len(), 1);
 }
@@ -19,7 +19,7 @@ fn the_example_reads() {
 #[test]
 fn absent_fields_have_their_defaults() {
     let text = "project: 7\nwarehouses:\n  - {location: s3://lake/wh, format: paimon}\nassets:\ntargets:\n  - workflowDefinitionCode: 5\n    groups:\n      - dependencies: [{asset: paimon://db/t, minSnapshotId: 3}]\n  - {project: 8, workflowDefinitionName: w, enabledFlag: 0, groups: [{advance: {atLeast: 1}, dependencies: [{asset: paimon://db/t}]}]}\nconnections:\n  - {name: ds, url: http://ds, version: 3.1, tokenSecret: s}\n";
-    let declared = parse(Path::new("x"), text).unwrap();
+    let declared = parse(Path::new("x"), text, None).unwrap();
     assert_eq!(declared.warehouses[0].project, ProjectCode(7));
     let ids: Vec<String> = declared.targets.iter().map(|(id, _)| id.to_string()).collect();
     assert_eq!(ids, ["7/workflow-5", "8/workflow-w"]);
@@ -36,16 +36,18 @@ fn an_unknown_field_is_refused_naming_the_allowed_ones() {
 
 #[test]
 fn a_key_of_a_later_version_is_refused_by_name() {
-    let text = format!(
-        "{START}targets:\n  - workflowDefinitionCode: 5\n    groups:\n      - dependencies:\n          - asset: paimon://d/t\n            partition: dt\n"
-    );
-    let said = refusal(&text);
-    assert!(said.starts_with("`partition` is not available in this version\n"), "{said}");
-    assert!(said.contains("lakebell.yaml:7:13") && said.contains("dependencies[0].partition"), "{said}");
+    for key in LATER_KEYS {
+        let text = format!(
+            "{START}targets:\n  - workflowDefinitionCode: 5\n    groups:\n      - dependencies:\n          - asset: paimon://d/t\n            {key}: dt\n"
+        );
+        let said = refusal(&text);
+        assert!(said.starts_with(&format!("`{key}` is not available in this version\n")), "{said}");
+        assert!(said.contains("lakebell.yaml:7:13") && said.contains(&format!("dependencies[0].{key}")), "{said}");
+    }
 }
 
 /// Every key of a target and of its groups, none at its default.
-const EVERY_KEY: &str = "
+pub(super) const EVERY_KEY: &str = "
   - name: full
     project: 8
     connection: ds
@@ -81,11 +83,10 @@ const EVERY_KEY: &str = "
           - asset: paimon://c/d/t
             alias: t
             minSnapshotId: 7
-            ignoreEmpty: true
             watermark: 2024-09-10T23:59:59Z
             maxLag: 15m
             qualityStatus: PASSED
-            checks: [rows, 5]
+            checks: [rows, nulls]
             onFailedVersion: pass-over
             schemaStatus: COMPATIBLE
             tag: daily-*
@@ -95,7 +96,7 @@ const EVERY_KEY: &str = "
             commitKinds: [APPEND]
             operations: {include: ['spark*'], exclude: [x]}
             optional: true
-          - {asset: paimon://d/v, minNewSnapshots: 3, minDeltaRecords: 100}
+          - {asset: paimon://d/v, ignoreEmpty: true, minNewSnapshots: 3, minDeltaRecords: 100}
           - {asset: paimon://d/ods_*}
   - workflowDefinitionCode: 5
     timeoutMinutes: 30
@@ -105,11 +106,20 @@ const EVERY_KEY: &str = "
   - workflowDefinitionCode: 6
     startAs: complement
     groups: [{dependencies: [{asset: paimon://d/t, snapshotRequired: false, every: {period: 1d, timeZone: Asia/Shanghai}}]}]
+  - workflowDefinitionCode: 7
+    groups:
+      - dependencies:
+          - asset: paimon://d/t
+            partition: [dt, hour]
+            join: dt
+            fullSet: {key: hour, values: 00..23}
+            horizon: 2d
+            partitionFrom: done
 ";
 
 #[test]
 fn every_key_of_a_target_is_taken() {
-    let declared = parse(Path::new("x"), &format!("{START}targets:{EVERY_KEY}")).unwrap();
+    let declared = parse(Path::new("x"), &format!("{START}targets:{EVERY_KEY}"), None).unwrap();
     let (id, spec) = &declared.targets[0];
     assert_eq!(id.to_string(), "8/full");
     let read: Value = serde_json::to_value(spec).unwrap();
@@ -125,6 +135,8 @@ fn every_key_of_a_target_is_taken() {
     }
     assert_eq!((&read["startFrom"], &read["notBefore"]["time"]), (&Value::from("41"), &Value::from("06:30")));
     assert!(declared.targets[2].1.has_windows());
+    let partitions = serde_json::to_value(&declared.targets[3].1.groups[0].dependencies[0]).unwrap();
+    assert_eq!(partitions["fullSet"]["values"].as_array().map(Vec::len), Some(24), "{partitions}");
 }
 
 #[test]
@@ -205,7 +217,7 @@ fn two_of_one_thing_are_refused() {
     let said = refusal(&format!("{START}assets:\n{asset}{moved}"));
     assert!(said.contains("s3://lake/t is declared by assets[0] too"), "{said}");
     let branch = "  - {key: paimon://d/t@b, location: s3://lake/t}\n";
-    assert!(parse(Path::new("x"), &format!("{START}assets:\n{asset}{branch}")).is_ok());
+    assert!(parse(Path::new("x"), &format!("{START}assets:\n{asset}{branch}"), None).is_ok());
 }
 
 #[test]

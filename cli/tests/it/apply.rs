@@ -109,7 +109,7 @@ fn what_differs_is_named() {
     let url = "url: \"http://ds/dolphinscheduler\" -> \"https://ds/dolphinscheduler\"";
     assert!(run.out.contains(&format!("  ~ connection  default\n      {url}\n")), "{}", run.out);
     assert!(
-        run.out.contains("  ~ target      7/dwd  WAITING\n      groups[0].advance: \"all\" -> \"any\"\n"),
+        run.out.contains("  ~ target      7/dwd  WAITING\n      groups[0].advance: nothing -> \"any\"\n"),
         "{}",
         run.out
     );
@@ -208,4 +208,92 @@ fn the_example_applies() {
     let (stub, path) = (Stub::start(), root().join("cli/examples/lakebell.yaml"));
     let run = apply(&stub, &path, &["--dry-run", "--json"]).succeeded();
     assert_eq!(run.json()["summary"]["create"], 8);
+}
+
+const RECORDS: &str = r#"[
+  {"workflowDefinitionCode": 12345, "taskDefinitionCode": 100, "assetKey": "paimon://ods_db/orders",
+   "dependencyGroup": "trade", "conditionJson": {"assetKey": "paimon://ods_db/orders", "snapshotRequired": true},
+   "enabledFlag": 1},
+  {"workflowDefinitionCode": 12345, "taskDefinitionCode": 100, "assetKey": "paimon://ods_db/payments",
+   "dependencyGroup": "trade", "conditionJson": "{\"qualityStatus\": \"PASSED\"}", "enabledFlag": 1},
+  {"workflowDefinitionCode": 12345, "taskDefinitionCode": 100, "assetKey": "paimon://ods_db/refunds",
+   "dependencyGroup": "trade", "enabledFlag": 0}
+]"#;
+
+#[test]
+fn records_of_the_rfc_are_applied() {
+    let stub = Stub::start();
+    let path = scratch("records").join("records.json");
+    fs::write(&path, RECORDS).unwrap();
+    let run = apply(&stub, &path, &["--json"]).succeeded();
+    assert_eq!(steps(&run), ["create target 7/workflow-12345-task-100"]);
+    let note = "record [2] is off (enabledFlag 0): group `trade` does not wait for paimon://ods_db/refunds";
+    assert_eq!(run.json()["steps"][0]["notes"], json!([note]));
+    let sent = stub.changes();
+    assert!(sent[0].contains(r#"{"asset":"paimon://ods_db/payments","qualityStatus":"PASSED"}"#), "{sent:?}");
+    assert_eq!(steps(&apply(&stub, &path, &["--json"]).succeeded()), ["same target 7/workflow-12345-task-100"]);
+
+    let refused = apply(&stub, &path, &["--prune"]);
+    assert!(refused.status == 2 && refused.err.contains("leave --prune out"), "{}", refused.err);
+    fs::write(&path, RECORDS.replace("ods_db/payments\",\n", "ods_db/orders\",\n")).unwrap();
+    let refused = apply(&stub, &path, &[]);
+    assert!(refused.err.contains("record [0] has paimon://ods_db/orders in group `trade` already"), "{}", refused.err);
+    assert!(refused.err.contains("records.json:5:76\n  field  [1].assetKey"), "{}", refused.err);
+    fs::write(&path, RECORDS.replace("\"snapshotRequired\": true", "\"partitionKey\": \"dt\"")).unwrap();
+    let refused = apply(&stub, &path, &[]);
+    assert!(refused.err.contains("`partitionKey` is not available in this version"), "{}", refused.err);
+    assert!(refused.err.contains("records.json:3:"), "{}", refused.err);
+    fs::write(&path, r#"{"workflowDefinitionCode": 1, "assetKey": "paimon://a/b", "timeoutMinutes": 0}"#).unwrap();
+    let refused = apply(&stub, &path, &[]);
+    assert!(
+        refused.err.contains("records.json:1:") && refused.err.contains("field  timeoutMinutes"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
+fn records_beside_targets_are_their_own() {
+    let records = "\
+dependencies:
+  - workflowDefinitionCode: 9
+    assetKey: paimon://ods_db/orders
+    timeoutMinutes: 30
+  - workflowDefinitionCode: 9
+    assetKey: paimon://ods_db/payments
+";
+    let (stub, path) = (Stub::start(), file("beside", &format!("{FILE}{records}")));
+    let run = apply(&stub, &path, &["--dry-run", "--json"]).succeeded();
+    assert_eq!(steps(&run)[4..], ["create target 7/dwd", "create target 7/workflow-9"]);
+    let contradiction = format!("{FILE}{records}    timeoutMinutes: 60\n");
+    let refused = apply(&stub, &file("contradiction", &contradiction), &[]);
+    assert!(refused.err.contains("it is 60 here, and record [0] says 30"), "{}", refused.err);
+    assert!(refused.err.contains("lakebell.yaml:22:21\n  field  dependencies[1].timeoutMinutes"), "{}", refused.err);
+    let twice = format!(
+        "{FILE}  - {{name: workflow-9, workflowDefinitionCode: 5, groups: [{{dependencies: [{{asset: paimon://a/b}}]}}]}}\n{records}"
+    );
+    let refused = apply(&stub, &file("twice-named", &twice), &[]);
+    assert!(refused.err.contains("7/workflow-9 is declared by targets[1] too"), "{}", refused.err);
+}
+
+#[test]
+fn the_rule_and_warnings_of_a_declaration_are_shown() {
+    let (stub, path) = (Stub::start(), file("warnings", FILE));
+    stub.fix(
+        "POST /projects/7/asset-dependencies",
+        201,
+        json!({
+            "evaluation": { "verdict": "WAITING" },
+            "rule": "fires when BOTH orders AND payments have advanced since the last trigger",
+            "warnings": ["the workflow's execution type is serial-discard"],
+        }),
+    );
+    let run = apply(&stub, &path, &[]).succeeded();
+    let said = "  + target      7/dwd  WAITING\n      \
+                fires when BOTH orders AND payments have advanced since the last trigger\n      \
+                warning: the workflow's execution type is serial-discard\n";
+    assert!(run.out.contains(said), "{}", run.out);
+    let step = apply(&stub, &path, &["--json"]).succeeded().json()["steps"][4].clone();
+    assert_eq!(step["warnings"], json!(["the workflow's execution type is serial-discard"]), "{step}");
+    assert!(step["rule"].as_str().unwrap().starts_with("fires when BOTH"), "{step}");
 }

@@ -8,7 +8,7 @@ use crate::support::golden;
 const KEY: &str = "00000000000000000000000000000abc";
 
 fn trigger(at: usize) -> Value {
-    let version = |id: u64| json!({ "epoch": 0, "ordinal": id, "fingerprint": "f", "snapshot_id": id.to_string() });
+    let version = |id: u64| json!({ "epoch": 0, "ordinal": id, "fingerprint": "f", "snapshotId": id.to_string() });
     json!({
         "key": format!("{at:032x}"), "target": "7/dwd", "triggerStatus": "SUCCESS", "workflow": 5, "instance": 900 + at,
         "connection": "default", "reason": "ready", "claimedAt": "2026-01-01T00:00:00Z", "attempt": 1, "trace": "t1",
@@ -52,6 +52,29 @@ fn a_page_that_is_too_large_is_asked_for_in_parts() {
     stub.fix(&format!("{route}?limit=100&after=x"), 200, json!({ "items": [asset("paimon://d/b")], "next": null }));
     let run = stub.run(&["assets", "--json"]).succeeded();
     assert_eq!(run.json()["items"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_window_and_what_did_not_hold_are_shown() {
+    let stub = Stub::start();
+    let mut trigger = trigger(0xabc);
+    trigger["reason"] = "deadline".into();
+    trigger["window"] = json!({
+        "start": "2025-12-31T16:00:00Z", "end": "2026-01-01T16:00:00Z", "businessDate": "2026-01-01",
+    });
+    trigger["unmet"] = json!([{
+        "code": "QUALITY_NOT_PASSED", "asset": "paimon://d/orders", "expected": "a version that passed",
+        "actual": "snapshot 5 has no verdict", "unblock": "report a verdict",
+    }]);
+    trigger["ranges"][0]["tag"] = "daily-1".into();
+    trigger["ranges"][0]["failedVersions"] =
+        json!([{ "epoch": 0, "ordinal": 4, "fingerprint": "f", "snapshotId": "4" }]);
+    trigger["ranges"][0]["hasBackfill"] = true.into();
+    stub.fix(&format!("GET /projects/7/asset-trigger-history/{KEY}"), 200, trigger.clone());
+    golden("trigger-forced.txt", &stub.run(&["trigger", KEY]).succeeded().out);
+    let list = json!({ "items": [trigger], "next": null });
+    stub.fix("GET /projects/7/asset-trigger-history?limit=50", 200, list);
+    golden("triggers-forced.txt", &stub.run(&["triggers"]).succeeded().out);
 }
 
 #[test]

@@ -60,7 +60,7 @@ async fn answer(State(context): State<Context>, method: Method, uri: Uri, header
         "body": String::from_utf8(body.to_vec()).unwrap(),
     }))
     .unwrap();
-    let answer = handler::handle(event, &context).await;
+    let answer = Box::pin(handler::handle(event, &context)).await;
     (StatusCode::from_u16(answer.status_code).unwrap(), answer.body).into_response()
 }
 

@@ -139,7 +139,9 @@ impl World {
                 reply(201, &item)
             }
             ("POST", "asset-dependencies") => {
-                let name = body["name"].as_str().unwrap().to_owned();
+                let of_records =
+                    || format!("workflow-{}-task-{}", body["workflowDefinitionCode"], body["taskDefinitionCode"]);
+                let name = body["name"].as_str().map_or_else(of_records, str::to_owned);
                 let evaluation = json!({ "target": format!("7/{name}"), "verdict": "WAITING", "groups": [] });
                 items.insert(name, json!({ "definition": body, "rule": "", "evaluation": evaluation }));
                 reply(201, &json!({ "changed": true, "evaluation": evaluation }))

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use lakebell_domain::cursor::TargetCursor;
+use lakebell_domain::commit::{CommitKind, Millis};
+use lakebell_domain::cursor::{Taken, TargetCursor};
 use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, evaluate};
 use lakebell_domain::ids::{AssetId, ProjectCode};
-use lakebell_domain::state::{AssetState, Baseline, Register, RewriteHold};
-use lakebell_domain::target::{KnownAsset, TargetSpec};
+use lakebell_domain::state::{AssetState, Baseline, Mark, Register, RewriteHold, Totals, WatermarkRegister};
+use lakebell_domain::target::{KnownAsset, KnownAssets, TargetSpec};
 use lakebell_domain::version::{Epoch, Fingerprint, Ordinal, Position, Version};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::stub::Stub;
@@ -16,6 +18,8 @@ use crate::support::golden;
 
 const ORDERS: u128 = 1;
 const PAYMENTS: u128 = 2;
+/// When everything is evaluated.
+const NOW: &str = "2026-01-01T12:00:00Z";
 
 fn version(ordinal: u64) -> Version {
     let position = Position { epoch: Epoch(0), ordinal: Ordinal(ordinal) };
@@ -24,31 +28,53 @@ fn version(ordinal: u64) -> Version {
 
 fn state(newest: u64) -> AssetState {
     let since: Timestamp = "2026-01-01T08:00:00Z".parse().unwrap();
-    let data = Register { version: version(newest), count: newest, delta_records: 0, since };
-    let baseline = Some(Baseline { version: Some(version(1)) });
+    let mark = Mark {
+        version: version(newest),
+        kind: CommitKind("APPEND".to_owned()),
+        is_data: true,
+        is_empty: false,
+        schema_id: None,
+        totals: Totals::default(),
+        since,
+    };
+    let data = Register { mark, count: newest, delta_records: 0 };
+    let baseline = Some(Baseline { version: Some(version(1)), totals: Totals::default(), watermark: None });
     AssetState { table: Some(version(newest)), data: Some(data), baseline, ..AssetState::default() }
 }
 
 /// The evaluation of a target on orders and payments, with the cursor at snapshot 3 of both.
 fn evaluation(groups: &Value, orders: Option<&AssetState>, payments: Option<&AssetState>) -> Evaluation {
-    let spec: TargetSpec =
-        serde_json::from_value(json!({ "name": "dwd", "workflowDefinitionCode": 5, "groups": groups })).unwrap();
-    let find = |key: &lakebell_domain::asset::AssetKey| {
-        let id = if key.table() == "orders" { ORDERS } else { PAYMENTS };
-        Some(KnownAsset { id: AssetId::from_bits(id), epoch: Epoch(0) })
-    };
-    let target = spec.resolve(ProjectCode(7), 1, find).unwrap();
-    let mut cursor = TargetCursor::default();
+    evaluation_of(&json!({ "name": "dwd", "workflowDefinitionCode": 5, "groups": groups }), orders, payments)
+}
+
+fn evaluation_of(spec: &Value, orders: Option<&AssetState>, payments: Option<&AssetState>) -> Evaluation {
+    let spec = TargetSpec::deserialize(spec).unwrap();
+    let known = |id| KnownAsset { id: AssetId::from_bits(id), epoch: Epoch(0), snapshots: BTreeMap::new() };
+    let by_key = [("paimon://d/orders", ORDERS), ("paimon://d/payments", PAYMENTS)];
+    let by_key = by_key.into_iter().map(|(key, id)| (key.parse().unwrap(), known(id))).collect();
+    let known = KnownAssets { by_key, ..KnownAssets::default() };
+    let target = spec.resolve(ProjectCode(7), 1, &known).unwrap();
+    let since = "2026-01-01T00:00:00Z".parse().unwrap();
+    let mut cursor = TargetCursor { since: Some(since), ..TargetCursor::default() };
     for group in &target.groups {
         for member in &group.members {
-            cursor.take(&group.name, member.asset, &version(3));
+            let taken = Taken { version: Some(version(3)), ..Taken::default() };
+            cursor.take(&group.name, member.asset, &taken);
         }
     }
     let assets = BTreeMap::from([
-        (AssetId::from_bits(ORDERS), AssetView { rev: 1, state: orders }),
-        (AssetId::from_bits(PAYMENTS), AssetView { rev: 1, state: payments }),
+        (AssetId::from_bits(ORDERS), AssetView::of(1, orders)),
+        (AssetId::from_bits(PAYMENTS), AssetView::of(1, payments)),
     ]);
-    evaluate(&Inputs { target: &target, cursor: &cursor, assets: &assets, open: None, failed: None })
+    evaluate(&Inputs {
+        target: &target,
+        cursor: &cursor,
+        assets: &assets,
+        open: None,
+        failed: None,
+        switched_off: None,
+        now: NOW.parse().unwrap(),
+    })
 }
 
 fn both() -> Value {
@@ -112,4 +138,23 @@ fn an_open_trigger_and_words_of_a_newer_api_are_shown() {
         json!({ "items": [{ "evaluation": evaluation }], "next": null }),
     );
     golden("why-newer-api.txt", &stub.run(&["why"]).succeeded().out);
+}
+
+#[test]
+fn a_passed_deadline_and_the_next_window_are_shown() {
+    let spec = json!({
+        "name": "dwd", "workflowDefinitionCode": 5, "deadline": { "by": "09:00", "timeZone": "UTC" },
+        "groups": [{ "dependencies": [{
+            "asset": "paimon://d/orders", "snapshotRequired": false,
+            "every": { "period": "1d", "timeZone": "Asia/Shanghai" },
+        }] }],
+    });
+    let mut state = state(5);
+    state.watermark = Some(WatermarkRegister {
+        at: Millis(1_767_225_600_000),
+        version: Some(version(5)),
+        since: "2026-01-01T08:00:00Z".parse().unwrap(),
+        first: Millis(1_767_225_600_000),
+    });
+    golden("why-timed-out.txt", &why(&evaluation_of(&spec, Some(&state), None)));
 }
