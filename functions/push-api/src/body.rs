@@ -171,9 +171,9 @@ mod tests {
             (target(r#"{"asset": 5}"#), "asset", "invalid type: integer `5`", "give a string"),
             (target("{}"), "asset", "it is missing", "give `asset`"),
             (
-                target(r#"{"partition": "dt"}"#),
-                "partition",
-                "`partition` is not available in this version",
+                target(r#"{"partitionKey": "dt"}"#),
+                "partitionKey",
+                "`partitionKey` is not available in this version",
                 "leave it out",
             ),
             (target(r#"{"assett": "x"}"#), "assett", "`assett` is not known", "use `asset`, `alias`"),
@@ -185,8 +185,11 @@ mod tests {
             assert!(found.1.contains(problem), "{found:?}");
             assert!(found.2.starts_with(hint), "{found:?}");
         }
-        let found = refused::<TargetSpec>(r#"{"join": "dt", "groups": []}"#);
-        assert_eq!((found.0.as_str(), found.1.as_str()), ("join", "`join` is not available in this version"));
+        let found = refused::<TargetSpec>(r#"{"partitionKey": "dt", "groups": []}"#);
+        assert_eq!(
+            (found.0.as_str(), found.1.as_str()),
+            ("partitionKey", "`partitionKey` is not available in this version")
+        );
         let found = refused::<TargetSpec>("{}");
         assert_eq!((found.0.as_str(), found.1.as_str()), ("groups", "it is missing"));
         let found = refused::<AssetSpec>(r#"{"key": "paimon://a/b", "location": "/tmp/x"}"#);

@@ -107,16 +107,17 @@ async fn wrong_targets_name_the_field() {
     unknown["groups"][0]["dependencies"][0]["asset"] = json!("paimon://ods_db/order");
     golden("error-unknown-dependency", &api.post(TARGETS, &unknown).await);
     let mut later = target("dwd", 1);
-    later["groups"][0]["dependencies"][0]["watermark"] = json!("2026-01-01T00:00:00Z");
+    later["groups"][0]["dependencies"][0]["partitionKey"] = json!("dt");
     golden("error-not-available", &api.post(TARGETS, &later).await);
     let mut misspelt = target("dwd", 1);
     misspelt["groups"][0]["dependencies"][0]["aliass"] = json!("x");
     golden("error-unknown-field", &api.post(TARGETS, &misspelt).await);
 
-    let table: [(Change, &str); 10] = [
+    let table: [(Change, &str); 11] = [
         (|spec| spec["groups"] = json!([]), "groups"),
         (|spec| spec["groups"][0]["dependencies"] = json!([]), "groups[0].dependencies"),
-        (|spec| spec["coalesce"] = json!("each"), "coalesce"),
+        (|spec| spec["partitionKey"] = json!("dt"), "partitionKey"),
+        (|spec| spec["maxActive"] = json!(0), "maxActive"),
         (|spec| spec["enabledFlag"] = json!(2), "enabledFlag"),
         (|spec| spec["name"] = json!("a b"), "name"),
         (|spec| spec["workflowDefinitionCode"] = json!("1"), "workflowDefinitionCode"),
@@ -137,4 +138,81 @@ async fn wrong_targets_name_the_field() {
         let response = api.post(&format!("{PROJECT}/asset-dependencies"), &spec).await;
         assert_eq!((response.status_code, &body(&response)["field"]), (400, &json!(field)), "{response:?}");
     }
+}
+
+const PAYMENTS: &str = "paimon://ods_db/payments";
+
+fn record(asset: &str, task: u64) -> Value {
+    json!({"workflowDefinitionCode": 12345, "taskDefinitionCode": task, "assetKey": asset, "dependencyGroup": "trade"})
+}
+
+#[tokio::test]
+async fn warnings_are_passed_on() {
+    let api = Api::with_orders().await;
+    let mut windows = target("windows", 4711);
+    windows["groups"][0]["dependencies"][0]["every"] = json!({"period": "1d", "timeZone": "Asia/Shanghai"});
+    golden("target-declared-with-warnings", &api.post(TARGETS, &windows).await);
+}
+
+#[tokio::test]
+async fn records_of_the_rfc_are_targets() {
+    let api = Api::with_orders().await;
+    api.register(PAYMENTS, "payments").await;
+    let condition =
+        json!({"assetKey": ORDERS, "snapshotRequired": true, "qualityStatus": "PASSED", "schemaStatus": "COMPATIBLE"});
+    let mut first = record(ORDERS, 100);
+    first["conditionJson"] = condition;
+    first["enabledFlag"] = json!(1);
+    first["timeoutMinutes"] = json!(60);
+    first["checkIntervalSeconds"] = json!(30);
+    let mut second = record(PAYMENTS, 100);
+    second["conditionJson"] = json!(json!({"snapshotRequired": true}).to_string());
+    let mut off = record(ORDERS, 200);
+    off["enabledFlag"] = json!(0);
+    let list = json!([first, second, record(PAYMENTS, 200), off]);
+    golden("records-declared", &api.post(TARGETS, &list).await);
+    assert_eq!(api.post(TARGETS, &list).await.status_code, 200);
+    golden("records-explained", &api.get(&format!("{TARGETS}/12345")).await);
+
+    // One record is a whole target, too, and says what that takes away.
+    let response = api.post(TARGETS, &record(ORDERS, 100)).await;
+    let item = &body(&response)["items"][0];
+    assert_eq!((response.status_code, &item["name"]), (201, &json!("workflow-12345-task-100")));
+    let warning = item["warnings"][0].as_str().unwrap();
+    assert!(warning.starts_with("it no longer depends on paimon://ods_db/payments: "), "{warning}");
+}
+
+#[tokio::test]
+async fn wrong_records_name_the_record() {
+    let api = Api::with_orders().await;
+    let table: [(Change, &str); 9] = [
+        (|list| list[1]["assetKey"] = json!("paimon://ods_db/order"), "[1].assetKey"),
+        (|list| list[1]["assetKey"] = json!("orders"), "[1].assetKey"),
+        (|list| list[1]["assetKey"] = json!(ORDERS), "[1].assetKey"),
+        (|list| list[1]["partitionKey"] = json!("dt"), "[1].partitionKey"),
+        (|list| list[1]["conditionJson"] = json!({"partitionKey": "dt"}), "[1].conditionJson.partitionKey"),
+        (|list| list[1]["conditionJson"] = json!({"minSnapshotId": "x"}), "[1].conditionJson.minSnapshotId"),
+        (|list| list[1]["dependencyGroup"] = json!("a b"), "[1].dependencyGroup"),
+        (|list| list[1]["timeoutMinutes"] = json!(0), "[1].timeoutMinutes"),
+        (|list| *list = json!([]), "body"),
+    ];
+    api.register(PAYMENTS, "payments").await;
+    for (change, field) in table {
+        let mut list = json!([record(ORDERS, 1), record(PAYMENTS, 1)]);
+        change(&mut list);
+        let response = api.post(TARGETS, &list).await;
+        assert_eq!(&body(&response)["field"], &json!(field), "{response:?}");
+    }
+    let mut contradicting = json!([record(ORDERS, 1), record(PAYMENTS, 1)]);
+    contradicting[0]["timeoutMinutes"] = json!(30);
+    contradicting[1]["timeoutMinutes"] = json!(60);
+    golden("error-contradicting-records", &api.post(TARGETS, &contradicting).await);
+    let mut one = record(ORDERS, 1);
+    one["conditionJson"] = json!({"partitionKey": "dt"});
+    golden("error-not-available-in-a-record", &api.post(TARGETS, &one).await);
+    one["conditionJson"] = json!({"every": {"period": "1d"}});
+    assert_eq!(body(&api.post(TARGETS, &one).await)["field"], "conditionJson.every");
+    let many: Vec<Value> = (1..=21).map(|task| record(ORDERS, task)).collect();
+    assert_eq!(api.post(TARGETS, &json!(many)).await.status_code, 413);
+    assert_eq!(body(&api.get(TARGETS).await)["items"], json!([]), "nothing was declared");
 }
