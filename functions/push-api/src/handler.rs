@@ -67,7 +67,7 @@ async fn serve(
         Found::Route(route, parameters) => {
             let call = Call { context, request, parameters, trace, began };
             let answer = match check_query(route, request) {
-                Ok(()) => operations::run(route.operation, &call).await,
+                Ok(()) => Box::pin(operations::run(route.operation, &call)).await,
                 Err(error) => Err(error),
             };
             (Some(route), answer)

@@ -124,7 +124,7 @@ pub async fn register(
     spec: &AssetSpec,
     trace: &TraceId,
 ) -> Result<Registration, EngineError> {
-    register_by(ports, project, spec, trace, Registrar::Person).await
+    Box::pin(register_by(ports, project, spec, trace, Registrar::Person)).await
 }
 
 /// Registers a table that a warehouse brought. One that is registered alike already keeps its
@@ -137,7 +137,7 @@ pub(crate) async fn register_found(
     spec: &AssetSpec,
     trace: &TraceId,
 ) -> Result<Registration, EngineError> {
-    register_by(ports, project, spec, trace, Registrar::Warehouse).await
+    Box::pin(register_by(ports, project, spec, trace, Registrar::Warehouse)).await
 }
 
 async fn register_by(
@@ -168,8 +168,8 @@ async fn register_by(
             },
         };
         let hint = Hint { asset: id, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
-        let observed = Box::pin(observe::observe(ports, &hint)).await?;
-        Box::pin(evaluate::evaluate_dependents(ports, &observed, trace)).await?;
+        let observed = observe::observe(ports, &hint).await?;
+        evaluate::evaluate_dependents(ports, &observed, trace).await?;
         if is_new {
             // The asset is written: whoever subscribes after this sees it, and who did before is here.
             for target in targets::subscribers(ports, &spec.key).await? {
@@ -226,7 +226,7 @@ fn conflict(field: &'static str, message: String) -> EngineError {
 }
 
 async fn create(ports: &Ports, project: ProjectCode, spec: &AssetSpec) -> Result<Option<AssetId>, EngineError> {
-    Box::pin(observe::agree(&*ports.storage, &spec.key, &spec.location)).await?;
+    observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
     let id = store::new_asset_id(&*ports.random);
     let head = new_head(ports, project, spec, AssetState::default());
     let resolved = Resolved { id };
@@ -274,7 +274,7 @@ async fn revive(
     if known.value.key != spec.key {
         return Err(conflict("location", format!("{} was registered under another key before", spec.location)));
     }
-    Box::pin(observe::agree(&*ports.storage, &spec.key, &spec.location)).await?;
+    observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
     let id = find_id(ports, &spec.key).await?;
     let epoch = known.value.state.epoch.next();
     let head = new_head(ports, project, spec, AssetState { epoch, ..AssetState::default() });

@@ -202,7 +202,7 @@ async fn store(context: &Context, pushed: &Pushed, trace: &TraceId) -> Result<It
     let (format, name) = (cloudevent::format_of(pushed), name_of(pushed));
     let about = [("assetKey", name.as_str())];
     context.metrics.count(Measure::EventReceived { source_type: format }, &about);
-    let Accepted { receipt, evaluated } = match push::push(&context.ports, pushed, trace).await {
+    let Accepted { receipt, evaluated } = match Box::pin(push::push(&context.ports, pushed, trace)).await {
         Ok(accepted) => accepted,
         Err(error) => {
             let error = ApiError::from(error);

@@ -39,7 +39,7 @@ impl Deployment {
         let time = Some(self.world.clock.now());
         let asset = Named::Key(key("a"));
         let pushed = Pushed { id: id.to_owned(), source: "job".to_owned(), kind, asset, time, facts };
-        push::push(&self.world.ports(), &pushed, &trace()).await
+        Box::pin(push::push(&self.world.ports(), &pushed, &trace())).await
     }
 
     /// Pushes an event about table `a`.
@@ -296,7 +296,7 @@ async fn what_a_verdict_lacks_is_named() {
     let asset = Named::Key(key("a"));
     let (kind, facts) = (EventKind::QualityCheckPassed, Facts { run_at: None, ..checked(1, 1) });
     let timeless = Pushed { id: "1".to_owned(), source: "job".to_owned(), kind, asset, time: None, facts };
-    let error = push::push(&d.world.ports(), &timeless, &trace()).await.unwrap_err();
+    let error = Box::pin(push::push(&d.world.ports(), &timeless, &trace())).await.unwrap_err();
     assert_eq!(error.about("field"), Some("data.runAt"));
 }
 
@@ -334,7 +334,7 @@ async fn a_lost_race_and_a_lost_answer_write_once() {
         let kind = EventKind::QualityCheckPassed;
         let time = Some(ports.clock.now());
         let other = Pushed { id: "o".to_owned(), source: "job".to_owned(), kind, asset, time, facts };
-        push::push(&ports, &other, &trace()).await.unwrap();
+        Box::pin(push::push(&ports, &other, &trace())).await.unwrap();
     });
     assert_eq!(d.passed(1, 1).await, Outcome::Advanced);
     assert_eq!(d.events_of(EventKind::QualityCheckPassed).await.len(), 2);

@@ -151,7 +151,7 @@ impl Other {
         let asset = Named::Key(self.spec.key.clone());
         let (kind, facts) = (EventKind::QualityCheckPassed, checked(snapshot, 1));
         let pushed = Pushed { id: snapshot.to_string(), source: "job".to_owned(), kind, asset, time: None, facts };
-        match push::push(&self.d.world.ports(), &pushed, &trace()).await.unwrap().receipt {
+        match Box::pin(push::push(&self.d.world.ports(), &pushed, &trace())).await.unwrap().receipt {
             Receipt::Looked(outcome) => outcome,
             Receipt::UnknownAsset => panic!("it is registered"),
         }
