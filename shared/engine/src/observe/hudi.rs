@@ -233,13 +233,12 @@ impl Reader<'_> {
         let oldest = on_timeline.iter().filter(|id| id.action.writes()).map(|id| id.instant).min();
         let known: Vec<CommitId> = seen.writes().collect();
         let newest = known.iter().max().copied();
-        if newest.is_none() && !on_timeline.iter().any(|id| id.action.writes()) {
-            return Ok(None);
-        }
         let is_missing = |id: &CommitId| !on_timeline.contains(id);
         let is_in_question = |id: &CommitId| Some(*id) == newest || oldest.is_none_or(|oldest| id.instant >= oldest);
         let ended: Vec<CommitId> = seen.ended(&listed.timeline).filter(|id| oldest > Some(id.instant)).collect();
-        if newest.is_some() && ended.is_empty() && !known.iter().any(|id| is_missing(id) && is_in_question(id)) {
+        // Nothing at all was seen yet, and the timeline may not begin with the table.
+        let is_first = seen.ring.is_empty() && seen.floor.is_none() && !on_timeline.is_empty();
+        if !is_first && ended.is_empty() && !known.iter().any(|id| is_missing(id) && is_in_question(id)) {
             return Ok(None);
         }
         let mut has_archive = false;
@@ -250,7 +249,8 @@ impl Reader<'_> {
         }
         listed.timeline = Timeline::from_keys(listed.keys.iter().map(String::as_str));
         let is_archived = |id: &CommitId| listed.timeline.fate(*id) == Fate::Archived;
-        Ok(Some(newest.as_ref().map_or(has_archive, is_missing) || ended.iter().any(is_archived)))
+        let is_after_archived = newest.as_ref().map_or(is_first && has_archive, is_missing);
+        Ok(Some(is_after_archived || ended.iter().any(is_archived)))
     }
 
     async fn listed(&self) -> Result<Listed, Stop> {

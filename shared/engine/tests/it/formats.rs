@@ -132,3 +132,36 @@ async fn a_table_that_is_not_there_yet_is_taken_at_its_word() {
         assert_eq!(lake.state().await.baseline.map(|baseline| baseline.version), Some(None), "{key}");
     }
 }
+
+#[tokio::test]
+async fn a_warehouse_of_any_format_finds_its_tables() {
+    let lake = Lake::new("delta://sales/orders");
+    lake.put("_delta_log/00000000000000000000.json", "{\"commitInfo\":{}}\n");
+    let keys = [
+        "wh/hr.db/people/_delta_log/00000000000000000000.json",
+        "wh/sales/notes/readme",
+        "wh/sales/x/metadata/v1.metadata.json",
+    ];
+    for key in keys {
+        lake.world.storage.put(BUCKET, key, "{\"commitInfo\":{}}\n");
+    }
+    let warehouse = serde_json::json!({"location": format!("s3://{BUCKET}/wh"), "format": "delta"});
+    let warehouse = serde_json::from_value(warehouse).unwrap();
+    let ports = lake.world.quiet_ports();
+    let found = lakebell_engine::settings::put_warehouse(&ports, &warehouse, &trace()).await.unwrap();
+    let keys: Vec<String> = found.registered.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (keys, found.refused),
+        (vec!["delta://hr/people".to_owned(), "delta://sales/orders".to_owned()], Vec::new())
+    );
+
+    // A table that comes later registers itself with its first commit, if it has the warehouse's format.
+    let later =
+        [("wh/sales/late/_delta_log/00000000000000000000.json", true), ("wh/sales/y/metadata/v1.metadata.json", false)];
+    for (key, is_registered) in later {
+        lake.world.storage.put(BUCKET, key, "{\"commitInfo\":{}}\n");
+        let created = Created { bucket: BUCKET.to_owned(), key: key.to_owned(), etag: None };
+        let watched = lake.watcher.created(&created, &trace()).await.unwrap();
+        assert_eq!(matches!(watched, Watched::Observed { .. }), is_registered, "{key}: {watched:?}");
+    }
+}

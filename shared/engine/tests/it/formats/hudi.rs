@@ -1,9 +1,14 @@
 //! Hudi: long timelines, instants that complete late, archives, and what a look costs.
 
+mod random;
+
 use lakebell_domain::version::{Epoch, Ordinal};
 use lakebell_engine::watch::Watched;
 
 use super::Lake;
+
+/// Something that happens to a table.
+type Change<'a> = &'a dyn Fn(&Lake);
 
 const KEY: &str = "hudi://sales/orders";
 const WRITE: &str = r#"{"operationType":"UPSERT","partitionToWriteStats":{"":[{"numInserts":2,"numDeletes":1}]}}"#;
@@ -45,7 +50,8 @@ async fn a_commit_costs_two_listings_and_a_read_and_a_scan_of_an_unchanged_table
         for n in 0..150 {
             lake.requests();
             lake.write(&file(n)).await;
-            assert_eq!(lake.requests(), (1, 2), "commit {n}");
+            // With the first one the archives are looked into: the table may be older than its timeline.
+            assert_eq!(lake.requests(), (1, if n == 0 { 4 } else { 2 }), "commit {n}");
         }
         let state = lake.state().await;
         assert_eq!(state.data.as_ref().unwrap().count, 150);
@@ -148,7 +154,7 @@ async fn a_restore_another_table_and_vanished_commits_are_rewrites() {
         lake.put(&two(7, 7, "commit"), WRITE);
     };
     let renamed = |lake: &Lake| lake.put(".hoodie/hoodie.properties", "hoodie.table.name=other\n");
-    let changes: [(&str, &str, &dyn Fn(&Lake)); 4] = [
+    let changes: [(&str, &str, Change<'_>); 4] = [
         ("restored", "taken back", &restored),
         ("vanished", "neither on the timeline nor archived", &vanished),
         ("recreated", "dropped and created again", &recreated),
