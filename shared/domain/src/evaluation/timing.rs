@@ -92,11 +92,12 @@ fn passed(
             dues.push(days.next);
             let since = inputs.cursor.since?;
             // A claim that came too late for the deadline before is none for this one.
-            let was_late = inputs.cursor.alarmed == Some(days.before);
+            let told = inputs.cursor.alarmed;
+            let was_late = told == Some(days.before) || told == Some(days.latest);
             let was_claimed = inputs
                 .cursor
                 .claimed_at
-                .is_some_and(|claimed| claimed > days.latest || (claimed > days.before && !was_late));
+                .is_some_and(|claimed| claimed >= days.latest || (claimed > days.before && !was_late));
             (since < days.latest && !was_claimed).then_some(days.latest)
         }
         Deadline::Within(length) => {

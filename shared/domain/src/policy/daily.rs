@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::civil::{Date, Time};
-use jiff::{Timestamp, ToSpan};
+use jiff::tz::AmbiguousOffset;
+use jiff::{SignedDuration, Timestamp, ToSpan};
 use serde::{Deserialize, Serialize};
 
 use super::Length;
@@ -46,7 +47,12 @@ impl<'de> Deserialize<'de> for TimeOfDay {
 /// The moment at which the clocks of a zone show a time on a date; one that they skip is as
 /// much later as they skip.
 fn moment(date: Date, time: TimeOfDay, zone: &Zone) -> Timestamp {
-    date.to_datetime(time.0).to_zoned(zone.time_zone().clone()).map_or(Timestamp::MIN, |zoned| zoned.timestamp())
+    let ambiguous = zone.time_zone().to_ambiguous_timestamp(date.to_datetime(time.0));
+    let is_skipped = matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. });
+    let Ok(shown) = ambiguous.compatible() else { return Timestamp::MIN };
+    // A time that is skipped is shown as much later as the gap is long.
+    let gap = || zone.time_zone().preceding(shown + SignedDuration::from_secs(1)).next();
+    is_skipped.then(gap).flatten().map_or(shown, |gap| gap.timestamp())
 }
 
 /// The latest moment at or before `now` at which the clocks show a time.

@@ -5,7 +5,9 @@
 mod asset_keys;
 mod conditions_random;
 mod conditions_reference;
+mod each;
 mod evaluator;
+mod gates;
 mod golden;
 mod head_size;
 mod ids;
