@@ -77,7 +77,7 @@ fn a_file_is_applied_explained_and_pruned() {
     let run = |arguments: &[&str]| -> Run { lakebell_in(&folder, arguments, &environment) };
     let file = "project: 7\nconnections:\n  - {name: default, url: http://ds, tokenSecret: s}\n\
         warehouses:\n  - {location: s3://lake/warehouse, format: paimon}\n\
-        assets:\n  - {key: paimon://ods/orders, location: s3://lake/ods/orders}\n  - {key: paimon://ods/payments, location: s3://lake/ods/payments}\n\
+        assets:\n  - {key: paimon://ods/orders, location: s3://lake/ods/orders}\n  - {key: paimon://ods/payments, location: s3://lake/ods/payments, schemaApproval: required}\n\
         targets:\n  - name: dwd\n    workflowDefinitionCode: 5\n    groups:\n      - dependencies: [{asset: paimon://ods/orders}, {asset: paimon://ods/payments}]\n";
     fs::write(folder.join("lakebell.yaml"), file).unwrap();
 
@@ -85,6 +85,14 @@ fn a_file_is_applied_explained_and_pruned() {
     assert_eq!(first["summary"]["create"], 5, "{first}");
     let again = run(&["apply", "--json"]).succeeded().json();
     assert_eq!((&again["summary"]["same"], &again["summary"]["change"]), (&json!(5), &json!(0)), "{again}");
+
+    let records = r#"[{"workflowDefinitionCode": 9, "assetKey": "paimon://ods/orders",
+        "conditionJson": {"every": {"period": "1d", "timeZone": "UTC"}}}]"#;
+    fs::write(folder.join("records.json"), records).unwrap();
+    let said = run(&["apply", "-f", "records.json"]).succeeded().out;
+    assert!(said.contains("fires when orders (each window of 1d in UTC) has advanced"), "{said}");
+    assert!(run(&["why", "9"]).succeeded().out.contains("WINDOW_OPEN"));
+    run(&["delete", "target", "9"]).succeeded();
 
     for target in ["dwd", "5"] {
         let said = run(&["why", target]).succeeded().out;
