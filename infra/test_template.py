@@ -164,7 +164,7 @@ class Notifications(unittest.TestCase):
             self.assertFalse(pattern.search(bad), bad)
 
     def test_the_rule_lets_metadata_through_and_data_not(self):
-        patterns = [p["wildcard"] for p in next(found(RESOURCES["LakeRule"], "key"))]
+        patterns = [p.get("wildcard") or "*" + p["suffix"] for p in next(found(RESOURCES["LakeRule"], "key"))]
         expressions = [re.compile(".*".join(map(re.escape, pattern.split("*"))) + r"\Z") for pattern in patterns]
         for key, expected in {
             "db.db/t/snapshot/snapshot-12": True,
