@@ -165,3 +165,16 @@ async fn a_warehouse_of_any_format_finds_its_tables() {
         assert_eq!(matches!(watched, Watched::Observed { .. }), is_registered, "{key}: {watched:?}");
     }
 }
+
+#[tokio::test]
+async fn a_scan_of_an_unchanged_paimon_table_is_one_listing() {
+    let lake = Lake::new("paimon://sales/orders");
+    lake.register().await;
+    let mut table = lakebell_testkit::PaimonTable::new(lake.world.storage.clone(), BUCKET, ROOT);
+    for _ in 0..200 {
+        table.commit("APPEND", 1);
+    }
+    lake.scan().await;
+    assert_eq!(lake.state().await.data.unwrap().count, 200);
+    lake.assert_quiet_scan_costs(0, 1).await;
+}
