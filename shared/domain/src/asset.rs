@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,12 @@ impl FromStr for Format {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssetKey {
     format: Format,
+    names: Arc<Names>,
+}
+
+/// Shared, because every explanation, range and trigger names its assets.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Names {
     catalog: Option<String>,
     database: String,
     table: String,
@@ -93,10 +100,12 @@ impl AssetKey {
         }
         let key = Self {
             format,
-            catalog: catalog.map(str::to_owned),
-            database: database.to_owned(),
-            table: table.to_owned(),
-            branch: branch.filter(|name| *name != "main").map(str::to_owned),
+            names: Arc::new(Names {
+                catalog: catalog.map(str::to_owned),
+                database: database.to_owned(),
+                table: table.to_owned(),
+                branch: branch.filter(|name| *name != "main").map(str::to_owned),
+            }),
         };
         let bytes = key.to_string().len();
         if bytes > MAX_ASSET_KEY_BYTES {
@@ -112,22 +121,22 @@ impl AssetKey {
 
     /// The catalog, where the key names one.
     pub fn catalog(&self) -> Option<&str> {
-        self.catalog.as_deref()
+        self.names.catalog.as_deref()
     }
 
     /// The database.
     pub fn database(&self) -> &str {
-        &self.database
+        &self.names.database
     }
 
     /// The table.
     pub fn table(&self) -> &str {
-        &self.table
+        &self.names.table
     }
 
     /// The branch, `None` for the main line.
     pub fn branch(&self) -> Option<&str> {
-        self.branch.as_deref()
+        self.names.branch.as_deref()
     }
 }
 
@@ -135,11 +144,11 @@ impl fmt::Display for AssetKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let encode = |segment: &'_ str| utf8_percent_encode(segment, SEGMENT).to_string();
         write!(f, "{}://", self.format)?;
-        if let Some(catalog) = &self.catalog {
+        if let Some(catalog) = &self.names.catalog {
             write!(f, "{}/", encode(catalog))?;
         }
-        write!(f, "{}/{}", encode(&self.database), encode(&self.table))?;
-        match &self.branch {
+        write!(f, "{}/{}", encode(&self.names.database), encode(&self.names.table))?;
+        match &self.names.branch {
             Some(branch) => write!(f, "@{}", encode(branch)),
             None => Ok(()),
         }

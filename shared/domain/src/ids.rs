@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -61,9 +62,8 @@ impl<'de> Deserialize<'de> for AssetId {
 macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident, $field:literal, max $max:literal, $allowed:expr, $hint:literal) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-        #[serde(transparent)]
-        pub struct $name(String);
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Checks the text against the characters and the length that this name allows.
@@ -73,7 +73,7 @@ macro_rules! name_type {
                 if text.is_empty() || text.len() > $max || !text.chars().all(allowed) {
                     return Err(Invalid::new($field, format!("`{text}` is not a valid {}", $field), $hint));
                 }
-                Ok(Self(text))
+                Ok(Self(text.into()))
             }
 
             /// The text of the name.
@@ -93,6 +93,12 @@ macro_rules! name_type {
 
             fn from_str(text: &str) -> Result<Self, Invalid> {
                 Self::new(text)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
 

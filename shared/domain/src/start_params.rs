@@ -66,19 +66,25 @@ fn of_range(alias: &Alias, range: &Range) -> [(String, String); 6] {
 
 /// Refuses a declaration whose parameters could outgrow the limit.
 pub(crate) fn check_size(spec: &TargetSpec) -> Result<(), Invalid> {
-    let mut aliases = BTreeSet::new();
+    let mut aliases = BTreeMap::new();
     let mut group_names = 0;
     for group in &spec.groups {
         group_names += group.name.as_str().len() + 1;
+        // Without a partition there is none to name.
+        let has_partitions = group.dependencies.iter().any(|dependency| dependency.partition.is_some());
         for dependency in &group.dependencies {
-            aliases.extend(dependency.alias()?);
+            if let Some(alias) = dependency.alias()? {
+                *aliases.entry(alias).or_insert(false) |= has_partitions;
+            }
         }
     }
     // `"lakebell_` + alias + `_` + suffix + `":"` + value + `",`
-    let of_aliases: usize = aliases
-        .iter()
-        .flat_map(|alias| PER_ALIAS.map(|(suffix, longest)| 17 + alias.as_str().len() + suffix.len() + longest))
-        .sum();
+    let of_alias = |(alias, has_partitions): (&Alias, &bool)| {
+        let longest = |(suffix, longest)| if suffix == "partition" && !has_partitions { 0 } else { longest };
+        let bytes = PER_ALIAS.map(|(suffix, most)| 17 + alias.as_str().len() + suffix.len() + longest((suffix, most)));
+        bytes.into_iter().sum::<usize>()
+    };
+    let of_aliases: usize = aliases.iter().map(of_alias).sum();
     let bytes = 450 + group_names + of_aliases;
     if bytes > MAX_BYTES {
         return Err(Invalid::new(

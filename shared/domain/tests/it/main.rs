@@ -15,6 +15,7 @@ mod locations;
 mod machine;
 mod notes;
 mod reference;
+mod refusals_of_conditions;
 mod registers;
 mod registers_random;
 mod support;

@@ -242,7 +242,7 @@ fn verdict_by_hand(said: &[Verdict], ordinal: u64, required: &[String]) -> Quali
     for verdict in about {
         let known = latest.get(verdict.check.as_str());
         let is_graver = |known: &&&Verdict| known.run == verdict.run && gravity(known) < gravity(verdict);
-        if known.is_none_or(|known| known.run < verdict.run) || known.filter(is_graver).is_some() {
+        if known.is_none_or(|known| known.run < verdict.run) || known.as_ref().is_some_and(is_graver) {
             latest.insert(&verdict.check, verdict);
         }
     }
