@@ -80,7 +80,7 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
             report_evaluated(metrics, &evaluated);
         }
         // The unwrapper refuses it.
-        Work::Message(Message::Dispatch { .. }) => {}
+        Work::Message(Message::Dispatch { .. } | Message::Advise { .. }) => {}
     }
     Ok(())
 }
@@ -96,7 +96,10 @@ fn traces(deliveries: &[Delivery], context: &Context) -> Result<Vec<TraceId>, Co
 const fn trace_of(work: &Work) -> Option<&TraceId> {
     match work {
         Work::Message(
-            Message::Dispatch { trace, .. } | Message::Evaluate { trace, .. } | Message::Observe { trace, .. },
+            Message::Dispatch { trace, .. }
+            | Message::Advise { trace, .. }
+            | Message::Evaluate { trace, .. }
+            | Message::Observe { trace, .. },
         ) => Some(trace),
         Work::Object(_) => None,
     }

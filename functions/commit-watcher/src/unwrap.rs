@@ -216,7 +216,7 @@ fn notification(value: &Value, layer: usize, findings: &mut Findings) {
 
 fn message(value: &Value) -> Finding {
     match serde_json::from_value(value.clone()) {
-        Ok(Message::Dispatch { .. }) | Err(_) => Finding::Refused(Refused::UnknownMessage),
+        Ok(Message::Dispatch { .. } | Message::Advise { .. }) | Err(_) => Finding::Refused(Refused::UnknownMessage),
         Ok(message) => Finding::Message(message),
     }
 }

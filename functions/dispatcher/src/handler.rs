@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
 use jiff::Timestamp;
+use lakebell_domain::ids::TargetId;
 use lakebell_engine::dispatch::Order;
 pub use lakebell_lambda::ComeAgain;
 use lakebell_lambda::{deadline, hand_back};
@@ -12,7 +13,7 @@ use serde_json::Value;
 use tracing::Instrument;
 
 use crate::context::Context;
-use crate::orders::deliveries;
+use crate::orders::{Work, deliveries};
 use crate::report;
 
 /// Handles a batch of messages, or one that came without a queue.
@@ -23,8 +24,12 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
     let deliveries = deliveries(&event.payload);
     let mut again: BTreeSet<usize> = BTreeSet::new();
     for (at, delivery) in deliveries.iter().enumerate() {
-        let comes_again = match &delivery.order {
-            Ok(order) => {
+        let comes_again = match &delivery.work {
+            Ok(Work::Advise { target, trace }) => {
+                let span = tracing::info_span!("advise", traceId = %trace, target = %target);
+                advise(target, context).instrument(span).await
+            }
+            Ok(Work::Dispatch(order)) => {
                 let span = tracing::info_span!(
                     "dispatch", traceId = %order.trace, triggerKey = %order.trigger, target = %order.target
                 );
@@ -56,6 +61,20 @@ async fn dispatch(order: &Order, deadline: Timestamp, context: &Context) -> bool
         }
         Err(error) => {
             report::failed(&context.metrics, &error);
+            error.retryable()
+        }
+    }
+}
+
+/// The same for a look at a workflow.
+async fn advise(target: &TargetId, context: &Context) -> bool {
+    match context.dispatcher.advise(target).await {
+        Ok(advice) => {
+            report::advised(advice.as_ref());
+            false
+        }
+        Err(error) => {
+            report::advice_failed(&error);
             error.retryable()
         }
     }

@@ -1,5 +1,6 @@
-//! The messages of a batch, and the triggers that they name.
+//! The messages of a batch, and what they ask for.
 
+use lakebell_domain::ids::{TargetId, TraceId};
 use lakebell_engine::dispatch::Order;
 use lakebell_engine::ports::queue::Message;
 use lakebell_lambda::Record;
@@ -12,7 +13,21 @@ pub(crate) struct Delivery {
     /// The message's id, by which it can be handed back alone.
     pub(crate) id: Option<String>,
     /// What it asks for.
-    pub(crate) order: Result<Order, Refused>,
+    pub(crate) work: Result<Work, Refused>,
+}
+
+/// What a message asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// To carry a trigger on.
+    Dispatch(Order),
+    /// To look at the workflow of a target that was declared.
+    Advise {
+        /// The target.
+        target: TargetId,
+        /// From the declaration.
+        trace: TraceId,
+    },
 }
 
 /// Why a message is not understood. The words are labels of metrics.
@@ -38,7 +53,7 @@ impl Delivery {
     /// Nothing can be read of it. Handed back until the queue moves it to its dead letters, where
     /// its body is kept for a person and an alarm stands.
     pub(crate) fn is_unreadable(&self) -> bool {
-        self.id.is_some() && self.order == Err(Refused::NotJson)
+        self.id.is_some() && self.work == Err(Refused::NotJson)
     }
 }
 
@@ -46,22 +61,25 @@ impl Delivery {
 pub(crate) fn deliveries(event: &Value) -> Vec<Delivery> {
     match event.get("Records").and_then(Value::as_array) {
         Some(records) => records.iter().map(delivery).collect(),
-        None => vec![Delivery { id: None, order: order(event) }],
+        None => vec![Delivery { id: None, work: work(event) }],
     }
 }
 
 fn delivery(record: &Value) -> Delivery {
     let Record { id, body } = Record::read(record);
-    let order = match serde_json::from_str::<Value>(body.as_deref().unwrap_or_default()) {
-        Ok(value) => order(&value),
+    let work = match serde_json::from_str::<Value>(body.as_deref().unwrap_or_default()) {
+        Ok(value) => work(&value),
         Err(_) => Err(Refused::NotJson),
     };
-    Delivery { id, order }
+    Delivery { id, work }
 }
 
-fn order(value: &Value) -> Result<Order, Refused> {
+fn work(value: &Value) -> Result<Work, Refused> {
     match Message::deserialize(value) {
-        Ok(Message::Dispatch { target, trigger, attempt, trace }) => Ok(Order { target, trigger, attempt, trace }),
+        Ok(Message::Dispatch { target, trigger, attempt, trace }) => {
+            Ok(Work::Dispatch(Order { target, trigger, attempt, trace }))
+        }
+        Ok(Message::Advise { target, trace }) => Ok(Work::Advise { target, trace }),
         Ok(_) | Err(_) => Err(Refused::UnknownMessage),
     }
 }

@@ -10,6 +10,7 @@ use lakebell_aws::{Measure, Metrics};
 use lakebell_domain::target::WorkflowRef;
 use lakebell_domain::trigger::{Status, Trigger};
 use lakebell_engine::EngineError;
+use lakebell_engine::advice::Advice;
 use lakebell_engine::dispatch::Dispatched;
 use lakebell_lambda::report_evaluated;
 
@@ -45,6 +46,28 @@ pub(crate) fn dispatched(metrics: &Metrics, dispatched: &Dispatched, began: Time
             }
         }
     }
+}
+
+/// What a look at the workflow of a declared target found.
+pub(crate) fn advised(advice: Option<&Advice>) {
+    let Some(advice) = advice else {
+        tracing::info!(outcome = "gone", "the target of a check is gone");
+        return;
+    };
+    tracing::info!(
+        outcome = "advised",
+        connection = advice.connection.as_str(),
+        reason = advice.finding.as_str(),
+        warns = advice.warning().is_some(),
+        "a declared workflow was looked at"
+    );
+}
+
+/// A look at a workflow that failed. It started nothing, so no trigger failed.
+pub(crate) fn advice_failed(error: &EngineError) {
+    let (again, code) = (error.retryable(), error.kind().code());
+    let cause: &(dyn Error + 'static) = error;
+    tracing::warn!(error = cause, reason = code, again, "a declared workflow could not be looked at");
 }
 
 /// A message that failed.

@@ -16,6 +16,7 @@ pub enum Operation {
     DeleteAsset,
     ObserveAsset,
     AcceptRewrite,
+    ReadWithdrawn,
     ListUnregisteredAssets,
     PushEvents,
     ListEvents,
@@ -78,7 +79,7 @@ const fn route(
 }
 
 /// Every route.
-pub const ROUTES: [Route; 35] = [
+pub const ROUTES: [Route; 36] = [
     route("POST", "/projects/{p}/assets", Operation::RegisterAsset, "Register an asset", &[], &[200, 201]),
     route("GET", "/projects/{p}/assets", Operation::ListAssets, "List assets", PAGE, &[200]),
     route(
@@ -103,6 +104,14 @@ pub const ROUTES: [Route; 35] = [
         "/projects/{p}/assets/{assetKey}/accept-rewrite",
         Operation::AcceptRewrite,
         "Accept a held rewrite",
+        &[],
+        &[200],
+    ),
+    route(
+        "GET",
+        "/projects/{p}/assets/{assetKey}/withdrawn",
+        Operation::ReadWithdrawn,
+        "Which triggers took versions that a held rewrite withdrew",
         &[],
         &[200],
     ),

@@ -24,7 +24,7 @@ impl SqsQueue {
     /// The queue of a message and the variable that names it.
     fn of(&self, message: &Message) -> (&str, &'static str) {
         match message {
-            Message::Dispatch { .. } => (&self.dispatch_url, "LAKEBELL_DISPATCH_QUEUE_URL"),
+            Message::Dispatch { .. } | Message::Advise { .. } => (&self.dispatch_url, "LAKEBELL_DISPATCH_QUEUE_URL"),
             Message::Evaluate { .. } | Message::Observe { .. } => (&self.evaluate_url, "LAKEBELL_EVALUATE_QUEUE_URL"),
         }
     }

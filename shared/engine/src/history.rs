@@ -1,5 +1,9 @@
 //! Read what was recorded: events of an asset, triggers of a project.
 
+mod withdrawn;
+
+pub use withdrawn::{Consumed, MAX_LOOKED_AT, Withdrawn, withdrawn};
+
 use lakebell_domain::event::Event;
 use lakebell_domain::ids::{AssetId, ProjectCode, TriggerKey};
 use lakebell_domain::trigger::Trigger;

@@ -75,6 +75,11 @@ pub fn cursor(target: &TargetId) -> Key {
     Key::new(format!("T#{target}"), "CUR")
 }
 
+/// What the scheduler said about a target's workflow.
+pub fn advice(target: &TargetId) -> Key {
+    Key::new(format!("T#{target}"), "ADVICE")
+}
+
 /// A trigger.
 pub fn trigger(key: &TriggerKey) -> Key {
     Key::new(format!("K#{key}"), "-")

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use lakebell_domain::trigger::StatusWord;
-use lakebell_engine::ErrorKind;
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::ports::scheduler::Preflight;
+use lakebell_engine::{ErrorKind, targets};
 use lakebell_testkit::{Fault, Op, StartFault};
 use serde_json::{Value, json};
 
@@ -130,6 +130,24 @@ async fn messages_for_others_are_refused_and_an_unknown_trigger_is_gone() {
     let event = batch(&[("m1", evaluate), ("m2", strange), ("m3", json!({"Records": []})), ("m4", json!(3))]);
     assert!(function.handle(event).await.unwrap().is_empty());
     assert_eq!(function.counted(INVALID, "reason", "unknown_message"), 4);
+}
+
+#[tokio::test]
+async fn a_declared_workflow_is_looked_at_and_nothing_is_started() {
+    let function = Function::new().await;
+    function.scheduler.set_preflight(Some(Preflight::Offline { detail: "offline".to_owned() }));
+    assert!(function.handle(event("sqs-advise.json")).await.unwrap().is_empty());
+    let target = "7/dwd".parse().unwrap();
+    let explained = targets::explain(&function.world.quiet_ports(), &[target]).await.unwrap().remove(0);
+    let warning = explained.advice.unwrap().warning().unwrap();
+    assert!(warning.starts_with("workflow 11 is offline: its triggers wait until it is online"), "{warning}");
+    assert_eq!(function.scheduler.start_calls(), 0);
+
+    let nobody = json!({"lakebell": "advise", "target": "7/nobody", "trace": "t"});
+    assert!(function.handle(batch(&[("m1", nobody)])).await.unwrap().is_empty(), "gone");
+    function.world.tap.fault(Op::Get, 1, Fault::Before(ErrorKind::Unavailable));
+    assert_eq!(function.handle(event("sqs-advise.json")).await.unwrap().len(), 1, "it comes again");
+    assert_eq!(function.counted(FAILED, "", ""), 0, "no trigger failed");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use lakebell_domain::state::AssetState;
 use lakebell_engine::asset_settings::AssetSettings;
 use lakebell_engine::assets::{self, AssetSpec};
 use lakebell_engine::evaluate;
+use lakebell_engine::history::{self, Withdrawn};
 use lakebell_engine::observe::{self, Hint, Look, Observed};
 use lakebell_engine::records::AssetHead;
 use lakebell_engine::store::Stored;
@@ -74,6 +75,8 @@ struct Looked<'a> {
 #[derive(Serialize)]
 struct Accepted<'a> {
     state: &'a AssetState,
+    /// What the rewrite had withdrawn, as it stood before it was accepted.
+    withdrawn: Withdrawn,
 }
 
 pub(super) async fn register(call: &Call<'_>) -> Result<Answer, ApiError> {
@@ -130,11 +133,18 @@ pub(super) async fn look(call: &Call<'_>) -> Result<Answer, ApiError> {
 
 pub(super) async fn accept_rewrite(call: &Call<'_>) -> Result<Answer, ApiError> {
     let asset = named(call, call.parameters.raw("assetKey"), Readings::First).await?;
+    let withdrawn = history::withdrawn(&call.context.ports, asset.id).await?;
     let observed = observe::accept_rewrite(&call.context.ports, asset.id, call.trace).await?;
     let evaluated = evaluate::evaluate_dependents(&call.context.ports, &observed, call.trace).await?;
     report_evaluated(&call.context.metrics, &evaluated);
     tracing::info!(assetKey = %asset.head.value.key, "rewrite accepted");
-    Answer::ok(&Accepted { state: &observed.head.value.state })
+    Answer::ok(&Accepted { state: &observed.head.value.state, withdrawn })
+}
+
+/// The triggers that took versions which a held rewrite withdrew.
+pub(super) async fn withdrawn(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let asset = named(call, call.parameters.raw("assetKey"), Readings::All).await?;
+    Answer::ok(&history::withdrawn(&call.context.ports, asset.id).await?)
 }
 
 pub(super) async fn unregistered(call: &Call<'_>) -> Result<Answer, ApiError> {

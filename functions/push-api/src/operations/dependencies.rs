@@ -3,8 +3,8 @@
 use lakebell_domain::evaluation::Evaluation;
 use lakebell_domain::ids::{ProjectCode, TargetId, TargetName, TriggerKey, WorkflowCode};
 use lakebell_domain::target::{TargetSpec, WorkflowRef};
-use lakebell_engine::records::{Definition, RegisteredTarget};
-use lakebell_engine::{settings, targets};
+use lakebell_engine::records::RegisteredTarget;
+use lakebell_engine::{advice, evaluate, settings, targets};
 use lakebell_lambda::report_evaluated;
 use serde::Serialize;
 
@@ -37,13 +37,17 @@ pub(super) struct Explained {
     definition: TargetSpec,
     rule: String,
     pub(super) evaluation: Evaluation,
+    /// What the scheduler said about the workflow, where a person should know it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
-impl From<(Definition, Evaluation)> for Explained {
-    fn from((definition, evaluation): (Definition, Evaluation)) -> Self {
+impl From<evaluate::Explained> for Explained {
+    fn from(evaluate::Explained { definition, evaluation, advice }: evaluate::Explained) -> Self {
+        let warnings = advice.and_then(|advice| advice.warning()).into_iter().collect();
         let id = definition.target.id.clone();
         let rule = definition.target.rule();
-        Self { name: id.name.clone(), target: id, definition: definition.spec, rule, evaluation }
+        Self { name: id.name.clone(), target: id, definition: definition.spec, rule, evaluation, warnings }
     }
 }
 
@@ -67,6 +71,10 @@ pub(super) async fn put(call: &Call<'_>, project: ProjectCode, spec: &TargetSpec
     let target = declared.definition.target;
     tracing::info!(target = %target.id, changed = declared.is_changed, "declared");
     report_evaluated(&call.context.metrics, declared.evaluated.as_slice());
+    // The declaration stands whether or not its workflow is looked at.
+    if let Err(error) = advice::ask(&call.context.ports, &target.id, call.trace).await {
+        tracing::warn!(%error, target = %target.id, "the dispatcher was not asked to look at the workflow");
+    }
     let rule = target.rule();
     let (evaluation, claimed) =
         declared.evaluated.map_or((None, None), |evaluated| (Some(evaluated.evaluation), evaluated.claimed));

@@ -107,7 +107,7 @@ async fn dropped(
     }
     let known = targets::explain(&call.context.ports, &ids).await?;
     let warning = |(id, target): (&TargetId, &Gathered)| {
-        let (before, _) = known.iter().find(|(definition, _)| definition.target.id == *id)?;
+        let before = &known.iter().find(|known| known.definition.target.id == *id)?.definition;
         let kept: BTreeSet<&AssetSelector> = assets(&target.spec).collect();
         let gone: BTreeSet<String> =
             assets(&before.spec).filter(|asset| !kept.contains(asset)).map(ToString::to_string).collect();

@@ -123,7 +123,8 @@ async fn a_rewrite_is_accepted_once_it_is_certain() {
     api.world.storage.put(BUCKET, &key, snapshot.to_string());
     let look = format!("{ORDERS_PATH}/observe");
     assert_eq!(api.send("POST", &look, None).await.status_code, 200);
-    assert_eq!(api.send("POST", &accept, None).await.status_code, 409);
+    let refused = api.send("POST", &accept, None).await;
+    assert_eq!((refused.status_code, &body(&refused)["code"]), (409, &json!("CONFLICT")));
     api.world.clock.advance(Duration::from_secs(61));
     assert_eq!(api.send("POST", &look, None).await.status_code, 200);
     golden("rewrite-accepted", &api.send("POST", &accept, None).await);

@@ -25,20 +25,22 @@ pub(crate) async fn world_of(sample: &str) -> (Api, String) {
         "redrive-trigger" => failed().await,
         "skip-trigger" => with_trigger().await,
         "decide-trigger" => held().await,
-        "pause-target" | "resume-target" => (with_target().await, String::new()),
+        "pause-target" | "resume-target" | "fire-target" | "reset-target" | "pass-over" => {
+            (with_target().await, String::new())
+        }
         _ => (Api::with_orders().await, String::new()),
     }
 }
 
 /// `orders` at its second of four snapshots, and a target on it.
-async fn with_target() -> Api {
+pub(crate) async fn with_target() -> Api {
     let api = Api::with_orders().await;
     assert_eq!(api.post(TARGETS, &target("dwd", 4711)).await.status_code, 201);
     api
 }
 
 /// The same, with a trigger queued for the third.
-async fn with_trigger() -> (Api, String) {
+pub(crate) async fn with_trigger() -> (Api, String) {
     let api = with_target().await;
     commit(&api, 3).await;
     let key = triggers(&api).await[0]["key"].as_str().unwrap().to_owned();
@@ -46,7 +48,7 @@ async fn with_trigger() -> (Api, String) {
 }
 
 /// Puts a snapshot of the fixture and lets Lakebell look.
-async fn commit(api: &Api, snapshot: u64) {
+pub(crate) async fn commit(api: &Api, snapshot: u64) {
     let before = [3, 4].into_iter().filter(|later| *later > snapshot);
     api.load_orders();
     for later in before {
@@ -55,12 +57,12 @@ async fn commit(api: &Api, snapshot: u64) {
     assert_eq!(api.send("POST", OBSERVE, None).await.status_code, 200);
 }
 
-async fn triggers(api: &Api) -> Vec<Value> {
+pub(crate) async fn triggers(api: &Api) -> Vec<Value> {
     body(&api.get(HISTORY).await)["items"].as_array().unwrap().clone()
 }
 
 /// Hands every message of the dispatch queue to a dispatcher.
-async fn dispatch(api: &Api, scheduler: &Arc<MemoryScheduler>, messages: &[Message]) {
+pub(crate) async fn dispatch(api: &Api, scheduler: &Arc<MemoryScheduler>, messages: &[Message]) {
     for message in messages {
         let Message::Dispatch { target, trigger, attempt, trace } = message else { continue };
         let ports = api.world.quiet_ports();

@@ -13,6 +13,7 @@ use lakebell_domain::version::{Epoch, Position};
 
 use super::Subject;
 use crate::EngineError;
+use crate::advice::Advice;
 use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Item, Key};
@@ -31,6 +32,8 @@ pub(crate) struct Loaded {
     histories: BTreeMap<AssetId, Vec<PastCommit>>,
     triggers: Vec<Stored<Trigger>>,
     switched_off: Option<SwitchedOff>,
+    /// What the scheduler said, where it was read.
+    pub(super) advice: Option<Advice>,
     now: Timestamp,
 }
 
@@ -52,6 +55,7 @@ impl Loaded {
             histories: self.histories.clone(),
             triggers: self.triggers.clone(),
             switched_off: self.switched_off.clone(),
+            advice: None,
             now: self.now,
         };
         joined.cursor.value.paused = None;
@@ -97,6 +101,20 @@ pub(super) async fn all(
     subjects: &[Subject],
     known: &BTreeMap<AssetId, Stored<AssetHead>>,
 ) -> Result<Vec<Loaded>, EngineError> {
+    read(ports, subjects, known, false).await
+}
+
+/// The same for people: with what the scheduler said about each workflow, in the same batch.
+pub(super) async fn with_advice(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Loaded>, EngineError> {
+    read(ports, subjects, &BTreeMap::new(), true).await
+}
+
+async fn read(
+    ports: &Ports,
+    subjects: &[Subject],
+    known: &BTreeMap<AssetId, Stored<AssetHead>>,
+    is_for_people: bool,
+) -> Result<Vec<Loaded>, EngineError> {
     if subjects.is_empty() {
         return Ok(Vec::new());
     }
@@ -108,6 +126,9 @@ pub(super) async fn all(
             layout::cursor(&subject.target),
             layout::switch(Some(project)),
         ]);
+        if is_for_people {
+            keys.insert(layout::advice(&subject.target));
+        }
         let members = subject.members.iter().flatten().filter(|asset| !known.contains_key(asset));
         keys.extend(members.map(|asset| layout::head(*asset)));
     }
@@ -169,7 +190,9 @@ fn assemble(
     for item in switches.iter().filter_map(|key| store::pick(items, key)) {
         switched_off = switched_off.or(store::decode::<Switch>(item)?.value.off);
     }
-    Ok(Loaded { definition, cursor, heads, histories: BTreeMap::new(), triggers, switched_off, now })
+    let advice = store::pick(items, &layout::advice(&definition.value.target.id));
+    let advice = advice.map(store::decode::<Advice>).transpose()?.map(|advice| advice.value);
+    Ok(Loaded { definition, cursor, heads, histories: BTreeMap::new(), triggers, switched_off, advice, now })
 }
 
 /// The commits of each asset beyond the lowest cursor of the groups that name it, oldest first.

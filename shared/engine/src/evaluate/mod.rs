@@ -17,6 +17,7 @@ use lakebell_domain::ids::{AssetId, TargetId, TraceId, TriggerKey};
 use lakebell_domain::trigger::{Status, Trigger};
 
 use crate::EngineError;
+use crate::advice::Advice;
 use crate::observe::Observed;
 use crate::ports::Ports;
 use crate::ports::queue::Message;
@@ -47,6 +48,17 @@ pub struct Evaluated {
     pub claimed: Option<TriggerKey>,
     /// A deadline has passed, and this evaluation is the first to say so.
     pub is_late: bool,
+}
+
+/// A declared target, why it has or has not started, and what the scheduler said about its workflow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explained {
+    /// The target.
+    pub definition: Definition,
+    /// The verdict with its explanation.
+    pub evaluation: Evaluation,
+    /// What the scheduler said about the workflow that is declared now; absent until it was asked.
+    pub advice: Option<Advice>,
 }
 
 /// When an evaluation that meets a queued trigger sends it once more.
@@ -120,9 +132,15 @@ pub async fn evaluate_one(ports: &Ports, target: &TargetId, trace: &TraceId) -> 
 }
 
 /// The verdict on targets with its explanation; nothing is claimed.
-pub async fn explain(ports: &Ports, subjects: &[Subject]) -> Result<Vec<(Definition, Evaluation)>, EngineError> {
-    let loaded = load::all(ports, subjects, &BTreeMap::new()).await?;
-    Ok(loaded.into_iter().map(|loaded| (loaded.definition.value.clone(), loaded.evaluate())).collect())
+pub async fn explain(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Explained>, EngineError> {
+    let loaded = load::with_advice(ports, subjects).await?;
+    let explained = loaded.into_iter().map(|loaded| {
+        let evaluation = loaded.evaluate();
+        let definition = loaded.definition.value;
+        let advice = loaded.advice.filter(|advice| advice.is_about(&definition.target));
+        Explained { definition, evaluation, advice }
+    });
+    Ok(explained.collect())
 }
 
 /// Evaluates, and claims until it is claimed, not ready, or lost too often.

@@ -176,6 +176,12 @@ fn observed(asset: AssetId, known: Known, mut outcomes: Vec<(EventKind, Outcome)
     Observed { asset, head: known.head, pointers: known.pointers, outcomes }
 }
 
+/// Head and pointers of an asset as they are recorded, without a look at storage.
+pub(crate) async fn recorded(ports: &Ports, asset: AssetId) -> Result<(Stored<AssetHead>, Vec<Pointer>), EngineError> {
+    let known = load(ports, asset).await?;
+    Ok((known.head, known.pointers))
+}
+
 /// Head, ring and pointers in one consistent query.
 async fn load(ports: &Ports, asset: AssetId) -> Result<Known, EngineError> {
     let items = store::all_of(&*ports.items, &layout::head_ring_pointers(asset)).await?;

@@ -41,7 +41,10 @@ enum Missing {
     /// A commit is missing below this one, which is there.
     Hole { next: u64 },
     /// The newest there is is older than the known one.
-    Rewritten(String),
+    Rewritten {
+        /// The newest snapshot that is left; 0 for none.
+        newest: u64,
+    },
 }
 
 impl Reader<'_> {
@@ -142,10 +145,9 @@ impl Reader<'_> {
                         total = None;
                         next = beyond;
                     }
-                    Missing::Rewritten(evidence) => {
-                        reading
-                            .findings
-                            .push(Finding::new(Evidence::RewriteSighted(self.table.sighting(state, evidence))));
+                    Missing::Rewritten { newest } => {
+                        let hold = self.rolled_back(state, newest).await;
+                        reading.findings.push(Finding::new(Evidence::RewriteSighted(hold)));
                         break;
                     }
                 },
@@ -188,8 +190,8 @@ impl Reader<'_> {
                 Ok(Reading::of(Evidence::RewriteSighted(hold)))
             }
             None if ordinal == state.position().ordinal => match self.missing(state, ordinal.0).await? {
-                Missing::Rewritten(evidence) => {
-                    Ok(Reading::of(Evidence::RewriteSighted(self.table.sighting(state, evidence))))
+                Missing::Rewritten { newest } => {
+                    Ok(Reading::of(Evidence::RewriteSighted(self.rolled_back(state, newest).await)))
                 }
                 _ => Ok(Reading::default()),
             },
@@ -218,13 +220,7 @@ impl Reader<'_> {
         let newest = listed.keys().next_back().copied().unwrap_or(0);
         let reading = match newest {
             newest if newest > known => self.follow(state, Some(newest)).await?,
-            newest if newest < known => {
-                let evidence = match newest {
-                    0 => "the table has no snapshots any more".to_owned(),
-                    newest => format!("the newest snapshot is {newest}, and {known} was recorded"),
-                };
-                Reading::of(Evidence::RewriteSighted(self.table.sighting(state, evidence)))
-            }
+            newest if newest < known => Reading::of(Evidence::RewriteSighted(self.rolled_back(state, newest).await)),
             _ => Reading::default(),
         };
         Ok(verified(state, reading))
@@ -287,6 +283,19 @@ impl Reader<'_> {
         }))
     }
 
+    /// The newest snapshot is older than the recorded one. Which one it is says how much was
+    /// withdrawn; where it cannot be read, the rest stands all the same.
+    async fn rolled_back(&self, state: &AssetState, newest: u64) -> RewriteHold {
+        let known = state.position().ordinal.0;
+        let evidence = match newest {
+            0 => "the table has no snapshots any more".to_owned(),
+            newest => format!("the newest snapshot is {newest}, and {known} was recorded"),
+        };
+        let found = if newest == 0 { None } else { self.snapshot(newest).await.unwrap_or(None) };
+        let storage_newest = found.map(|found| (Ordinal(newest), found.snapshot.fingerprint()));
+        RewriteHold { storage_newest, ..self.table.sighting(state, evidence) }
+    }
+
     async fn is_still_there(&self, state: &AssetState) -> Result<bool, Stop> {
         match &state.table {
             Some(table) => Ok(self.snapshot(table.position.ordinal.0).await?.is_some()),
@@ -301,17 +310,13 @@ impl Reader<'_> {
         let ids = self.ids().await?;
         let beyond = ids.iter().copied().find(|id| *id > next);
         Ok(match (ids.first(), beyond) {
-            (None, _) if known > 0 => Missing::Rewritten("the table has no snapshots any more".to_owned()),
+            (None, _) if known > 0 => Missing::Rewritten { newest: 0 },
             (None, _) => Missing::Nothing,
             (Some(first), Some(_)) if *first > next => Missing::ExpiredBelow(*first),
             (Some(_), Some(beyond)) => Missing::Hole { next: beyond },
             (Some(_), None) => {
                 let newest = ids.last().copied().unwrap_or(0);
-                if newest < known {
-                    Missing::Rewritten(format!("the newest snapshot is {newest}, and {known} was recorded"))
-                } else {
-                    Missing::Nothing
-                }
+                if newest < known { Missing::Rewritten { newest } } else { Missing::Nothing }
             }
         })
     }

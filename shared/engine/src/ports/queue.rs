@@ -21,6 +21,13 @@ pub enum Message {
         /// From the hint to the instance.
         trace: TraceId,
     },
+    /// To the dispatcher: ask the scheduler about the workflow of a target that was declared.
+    Advise {
+        /// The target.
+        target: TargetId,
+        /// From the declaration to the answer.
+        trace: TraceId,
+    },
     /// To the watcher: evaluate these targets.
     Evaluate {
         /// The targets.

@@ -17,14 +17,13 @@ use std::collections::BTreeMap;
 
 use lakebell_domain::asset::AssetKey;
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::evaluation::Evaluation;
 use lakebell_domain::ids::{AssetId, GroupName, ProjectCode, TargetId, TraceId, WorkflowCode};
 use lakebell_domain::target::{AssetPrefix, AssetSelector, KnownAsset, KnownAssets, Target, TargetSpec};
 use lakebell_domain::trigger::Trigger;
 
 use self::start::Begin;
 use crate::assets;
-use crate::evaluate::{self, Evaluated, Subject, cursor_draft};
+use crate::evaluate::{self, Evaluated, Explained, Subject, cursor_draft};
 use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
@@ -328,7 +327,7 @@ pub async fn list(
 }
 
 /// Declared targets with their verdicts and why.
-pub async fn explain(ports: &Ports, targets: &[TargetId]) -> Result<Vec<(Definition, Evaluation)>, EngineError> {
+pub async fn explain(ports: &Ports, targets: &[TargetId]) -> Result<Vec<Explained>, EngineError> {
     let subjects: Vec<Subject> =
         targets.iter().map(|target| Subject { target: target.clone(), members: None }).collect();
     evaluate::explain(ports, &subjects).await

@@ -2,6 +2,7 @@
 // Helpers of tests are tests: what they do not expect ends the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod advice;
 mod budget;
 mod claim;
 mod compensate;
@@ -16,3 +17,4 @@ mod policies;
 mod refusals;
 mod simulation;
 mod support;
+mod withdrawn;

@@ -151,6 +151,9 @@ impl Deployment {
                 let deadline = self.world.clock.now() + SignedDuration::from_secs(30);
                 dispatcher.dispatch(&order, deadline).await.map(Some)
             }
+            Message::Advise { target, .. } => {
+                Dispatcher { ports, scheduler: self.scheduler.clone() }.advise(target).await.map(|_| None)
+            }
             Message::Evaluate { targets, trace } => {
                 for target in targets {
                     evaluate::evaluate_one(&ports, target, trace).await?;
@@ -171,7 +174,7 @@ impl Deployment {
 
     pub(crate) async fn why(&self, name: &str) -> Evaluation {
         let explained = targets::explain(&self.world.quiet_ports(), &[target_id(name)]).await.expect("explain");
-        explained.into_iter().next().expect("the target is declared").1
+        explained.into_iter().next().expect("the target is declared").evaluation
     }
 
     pub(crate) fn records(&self) -> Records {
