@@ -5,6 +5,7 @@
 mod access;
 mod advice;
 mod assets;
+mod control;
 mod dependencies;
 mod docs;
 mod events;
