@@ -209,6 +209,14 @@ fn text(args: &ApplyArgs, project: ProjectCode, steps: &[Step], outcomes: &[Outc
         }
     }
     text.push_str(&summary(args, steps, outcomes));
+    let is_declared = |(step, outcome): (&Step, &Outcome)| {
+        matches!((&step.operation, outcome), (Operation::Declare(..), Outcome::Done(_)))
+    };
+    if steps.iter().zip(outcomes).any(is_declared) {
+        text.push_str(
+            "DolphinScheduler is being asked about these workflows; `lakebell why` shows what to know of them.\n",
+        );
+    }
     text
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::client::{Api, Request};
 use crate::error::CliError;
 use crate::report::Report;
-use crate::text::{BAD, BOLD, DIM, GOOD, at, moment, paint, painted_word, snapshot, window};
+use crate::text::{BAD, BOLD, DIM, GOOD, WAIT, at, moment, paint, painted_word, snapshot, window};
 
 /// The verdict on a target.
 #[derive(Debug, Default, Deserialize)]
@@ -20,6 +20,7 @@ struct TargetVerdict {
     reason: Option<Reason>,
     groups: Vec<GroupVerdict>,
     open: Option<String>,
+    open_takes: Vec<Value>,
     timed_out: Option<String>,
 }
 
@@ -37,7 +38,7 @@ struct GroupVerdict {
 
 /// The verdict on a dependency.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct MemberVerdict {
     asset: String,
     alias: String,
@@ -45,6 +46,8 @@ struct MemberVerdict {
     reason: Option<Reason>,
     taken: Option<Value>,
     newest: Option<Value>,
+    written_by: Option<Value>,
+    refused: Option<Value>,
 }
 
 /// Why it is not READY.
@@ -84,12 +87,18 @@ pub(crate) async fn run(api: &Api, project: ProjectCode, target: Option<&str>) -
 /// One target with its verdict.
 pub(crate) fn explain(item: &Value) -> String {
     match item.get("evaluation").map(TargetVerdict::deserialize) {
-        Some(Ok(target)) => tree(&target),
+        Some(Ok(target)) => tree(&target, &warnings(item)),
         _ => format!("{}: not evaluated yet\n", paint(BOLD, &at(item, "/definition/name"))),
     }
 }
 
-fn tree(target: &TargetVerdict) -> String {
+/// What the scheduler said about the workflow.
+fn warnings(item: &Value) -> Vec<&str> {
+    let warnings = item.get("warnings").and_then(Value::as_array).into_iter().flatten();
+    warnings.filter_map(Value::as_str).collect()
+}
+
+fn tree(target: &TargetVerdict, warnings: &[&str]) -> String {
     let timed_out = target.timed_out.as_ref().map(|deadline| {
         format!("  {}  the deadline of {} has passed without a start", paint(BAD, "TIMED_OUT"), moment(deadline))
     });
@@ -106,7 +115,12 @@ fn tree(target: &TargetVerdict) -> String {
     }
     if let Some(open) = &target.open {
         lines.push(format!("│  {}  {open}  (lakebell trigger {open})", paint(DIM, "open trigger")));
+        lines.extend(target.open_takes.iter().map(|taken| {
+            let versions = span(taken.get("from"), taken.get("to"));
+            format!("│  {}  {}  {versions}", paint(DIM, "which took"), at(taken, "/asset"))
+        }));
     }
+    lines.extend(warnings.iter().map(|warning| format!("│  {}  {warning}", paint(WAIT, "warning"))));
     for (at, group) in target.groups.iter().enumerate() {
         let (branch, below) = if at + 1 == target.groups.len() { ("└─", "   ") } else { ("├─", "│  ") };
         let mut of_group = group_lines(group).into_iter();
@@ -147,15 +161,28 @@ fn member_lines(member: &MemberVerdict, is_group_ready: bool) -> Vec<String> {
     if let Some(reason) = &member.reason {
         lines.extend(full(reason).into_iter().map(|line| format!("   {line}")));
     }
+    let written = member.written_by.as_ref().map(|by| format!("{}, {}", at(by, "/name"), moment(&at(by, "/at"))));
+    let refused = member.refused.as_ref().map(|refused| {
+        let (kind, reason) = (at(refused, "/kind"), at(refused, "/reason"));
+        format!("{kind}, {}: {reason}", moment(&at(refused, "/at")))
+    });
+    for (name, value) in [("written by", written), ("refused", refused)] {
+        lines.extend(value.map(|value| format!("   {}", row(name, &value))));
+    }
     lines
 }
 
 /// The versions that a claim would take.
 fn range(member: &MemberVerdict) -> String {
-    let newest = member.newest.as_ref().map(snapshot).unwrap_or_default();
-    match &member.taken {
-        Some(taken) => format!("snapshots after {} up to {newest}", snapshot(taken)),
-        None => format!("everything up to snapshot {newest}"),
+    span(member.taken.as_ref(), member.newest.as_ref())
+}
+
+/// The versions after one and up to another.
+fn span(from: Option<&Value>, to: Option<&Value>) -> String {
+    match (from, to.map(snapshot)) {
+        (_, None) => "nothing".to_owned(),
+        (Some(from), Some(to)) => format!("snapshots after {} up to {to}", snapshot(from)),
+        (None, Some(to)) => format!("everything up to snapshot {to}"),
     }
 }
 

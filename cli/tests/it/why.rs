@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use lakebell_domain::commit::{CommitKind, Millis};
 use lakebell_domain::cursor::{Taken, TargetCursor};
 use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, evaluate};
+use lakebell_domain::event::EventKind;
 use lakebell_domain::ids::{AssetId, ProjectCode};
-use lakebell_domain::state::{AssetState, Baseline, Mark, Register, RewriteHold, Totals, WatermarkRegister};
+use lakebell_domain::state::{AssetState, Baseline, Mark, Register, RewriteHold, Totals, WatermarkRegister, Writer};
 use lakebell_domain::target::{KnownAsset, KnownAssets, TargetSpec};
 use lakebell_domain::version::{Epoch, Fingerprint, Ordinal, Position, Version};
 use serde::Deserialize;
@@ -157,4 +158,22 @@ fn a_passed_deadline_and_the_next_window_are_shown() {
         first: Millis(1_767_225_600_000),
     });
     golden("why-timed-out.txt", &why(&evaluation_of(&spec, Some(&state), None)));
+}
+
+#[test]
+fn who_wrote_what_was_refused_and_what_to_know_of_the_workflow_are_shown() {
+    let at: Timestamp = "2026-01-01T08:00:00Z".parse().unwrap();
+    let mut state = state(3);
+    state.writer = Some(Writer { name: "flink-orders".to_owned(), at });
+    state.refuse(EventKind::QualityCheckPassed, "snapshot 2 is behind the newest one", at);
+    let mut evaluation = serde_json::to_value(evaluation(&both(), Some(&state), None)).unwrap();
+    evaluation["open"] = "0123456789abcdef0123456789abcdef".into();
+    evaluation["openTakes"] = json!([
+        { "asset": "paimon://d/orders", "from": version(1), "to": version(3) },
+        { "asset": "paimon://d/payments" },
+    ]);
+    let stub = Stub::start();
+    let item = json!({ "evaluation": evaluation, "warnings": ["workflow 5 is offline: its triggers wait"] });
+    stub.fix("GET /projects/7/asset-dependencies", 200, json!({ "items": [item], "next": null }));
+    golden("why-writer.txt", &stub.run(&["why"]).succeeded().out);
 }
