@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::target_refusals::{dependency, one_group, resolve, spec};
 
+#[allow(clippy::needless_pass_by_value)] // documents are written in place
 fn with(mut document: Value, fields: Value) -> Value {
     for (name, value) in fields.as_object().unwrap() {
         document[name] = value.clone();
