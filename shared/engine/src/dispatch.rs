@@ -155,11 +155,11 @@ impl Dispatcher {
             Status::Queued if order.attempt < trigger.attempt => {
                 self.done(&loaded.definition.value, loaded.trigger.value.clone(), &order.trace).await.map(Some)
             }
-            Status::Queued => self.lease_and_start(order, loaded, deadline).await,
+            Status::Queued => Box::pin(self.lease_and_start(order, loaded, deadline)).await,
             Status::Waiting { .. } if due_at <= now => {
                 let woken = self.pass(&loaded.trigger, &Arrow::Wake).await?;
                 let Some(woken) = woken else { return Ok(None) };
-                self.lease_and_start(order, Loaded { trigger: woken, ..loaded }, deadline).await
+                Box::pin(self.lease_and_start(order, Loaded { trigger: woken, ..loaded }, deadline)).await
             }
             Status::Leased { until } if *until <= now => {
                 let arrow = Arrow::LoseSight {
@@ -168,9 +168,9 @@ impl Dispatcher {
                     check_at: now,
                 };
                 let Some(unknown) = self.pass(&loaded.trigger, &arrow).await? else { return Ok(None) };
-                self.look_for(order, Loaded { trigger: unknown, ..loaded }).await
+                Box::pin(self.look_for(order, Loaded { trigger: unknown, ..loaded })).await
             }
-            Status::Unknown { held: false, .. } if due_at <= now => self.look_for(order, loaded).await,
+            Status::Unknown { held: false, .. } if due_at <= now => Box::pin(self.look_for(order, loaded)).await,
             Status::Unknown { held: true, .. } => {
                 Ok(Some(Dispatched::Done { trigger: Box::new(loaded.trigger.value), evaluated: None }))
             }

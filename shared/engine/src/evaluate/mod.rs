@@ -114,7 +114,8 @@ async fn evaluate_and_send(
     let mut evaluated = Vec::with_capacity(subjects.len());
     let mut failure = None;
     for loaded in load::all(ports, subjects, known).await? {
-        match settle(ports, loaded, trace, again).await {
+        // On the heap: whoever evaluates would be as large as a claim otherwise.
+        match Box::pin(settle(ports, loaded, trace, again)).await {
             Ok(outcome) => evaluated.push(outcome),
             Err(error) => {
                 tracing::error!(%error, "a target could not be evaluated");
@@ -151,22 +152,19 @@ async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again
         let is_torn = loaded.cursor.value.open.is_some() && loaded.open().is_none();
         if !is_torn {
             let evaluation = loaded.evaluate();
-            match &evaluation.plan {
-                Some(plan) => {
-                    let key = plan.claim.key.clone();
-                    if let Claimed::Done = claim::claim(ports, &loaded, plan.clone(), trace).await? {
-                        return Ok(Evaluated { evaluation, claimed: Some(key), is_late: false });
-                    }
+            if let Some(plan) = &evaluation.plan {
+                let key = plan.claim.key.clone();
+                if let Claimed::Done = claim::claim(ports, &loaded, plan.clone(), trace).await? {
+                    return Ok(Evaluated { evaluation, claimed: Some(key), is_late: false });
                 }
-                None => {
-                    send_again(ports, &loaded, trace, again).await?;
-                    let Some(noted) = &evaluation.noted else {
-                        return Ok(Evaluated { evaluation, claimed: None, is_late: false });
-                    };
-                    if claim::keep_note(ports, &loaded, noted).await? {
-                        let is_late = noted.alarmed != loaded.cursor.value.alarmed;
-                        return Ok(Evaluated { evaluation, claimed: None, is_late });
-                    }
+            } else {
+                send_again(ports, &loaded, trace, again).await?;
+                let Some(noted) = &evaluation.noted else {
+                    return Ok(Evaluated { evaluation, claimed: None, is_late: false });
+                };
+                if claim::keep_note(ports, &loaded, noted).await? {
+                    let is_late = noted.alarmed != loaded.cursor.value.alarmed;
+                    return Ok(Evaluated { evaluation, claimed: None, is_late });
                 }
             }
         }
