@@ -21,8 +21,11 @@ use crate::records::{Unregistered, Warehouse};
 use crate::settings;
 use crate::{EngineError, ErrorKind};
 
-/// How long a function may go on believing which asset lives at a location, or that none does.
+/// How long a function may go on believing which asset lives at a location.
 pub const LOCATION_CACHE: SignedDuration = SignedDuration::from_secs(60);
+/// The same where nobody has registered it: short, because commits after its registration must not wait
+/// for the next scan.
+pub const UNKNOWN_CACHE: SignedDuration = SignedDuration::from_secs(5);
 /// Most branches of one table whose assets are looked at with a file that holds them.
 const MAX_BRANCHES: usize = 16;
 /// Most locations remembered; beyond it the cache starts over.
@@ -167,7 +170,8 @@ impl Watcher {
         if locations.len() >= MAX_CACHED {
             locations.clear();
         }
-        locations.insert(name, (found, now + LOCATION_CACHE));
+        let believed = if found.is_some() { LOCATION_CACHE } else { UNKNOWN_CACHE };
+        locations.insert(name, (found, now + believed));
         Ok((found, true))
     }
 

@@ -103,7 +103,12 @@ async fn commits_of_a_burst_coalesce_and_their_ranges_tile() {
     for trigger in history.iter().rev().filter(|trigger| trigger["triggerStatus"] == "SUCCESS") {
         assert_eq!(trigger["parameters"]["lakebell_t_from"], json!(reached), "{history:#?}");
         trigger["parameters"]["lakebell_t_to"].as_str().unwrap().clone_into(&mut reached);
-        assert_eq!(scheduler.instances_of(trigger).len(), 1);
+        let instances =
+            until("its instance to begin", PATIENCE, async || match scheduler.instances_of(trigger).len() {
+                0 => Err(trigger),
+                count => Ok(count),
+            });
+        assert_eq!(instances.await, 1);
     }
     println!("20 commits, {} starts", scheduler.start_calls());
 }

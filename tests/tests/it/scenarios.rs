@@ -20,10 +20,11 @@ impl Story {
         let scheduler = scene.scheduler(Profile::V3_2).await;
         let workflow = scheduler.define(scene.project, "scenario");
         let mut table = scene.table("orders");
-        table.append().await;
         let mut spec = json!({"key": table.asset, "location": table.location()});
         merge(&mut spec, asset);
         scene.post("/assets", &spec).await.expect(&[201]);
+        table.append().await;
+        scene.reaches(&table, 1).await;
         let mut target = Scene::target(&scheduler.connection, "t", workflow, &json!("all"), &[&table]);
         merge(&mut target["groups"][0]["dependencies"][0], conditions);
         merge(&mut target, policies);

@@ -389,7 +389,7 @@ async fn a_deadline_that_fires_starts_with_what_is_there() {
 
 #[tokio::test]
 async fn a_cron_time_starts_with_what_is_there_and_once() {
-    let mut d = Deployment::with(&["a"]).await;
+    let d = Deployment::with(&["a"]).await;
     d.declare(&with(&["a"], &json!({"orAt": {"cron": "0 * * * *", "timeZone": "UTC"}}))).await;
     for _ in 0..3 {
         d.world.clock.advance(Duration::from_mins(20));
