@@ -94,6 +94,26 @@ pub(crate) enum Command {
     },
     /// Decide a held trigger: did its workflow start?
     Decide(DecideArgs),
+    /// Start a target now with what is there, whatever its conditions say
+    Fire(FireArgs),
+    /// Begin a target anew, as if it had just been declared
+    Reset {
+        /// Its name
+        target: TargetName,
+        #[command(flatten)]
+        by: By,
+    },
+    /// Count what is there as taken, without a start
+    PassOver(PassOverArgs),
+    /// Show or set whether anything of a project, or of all of them, may start
+    Switch(SwitchArgs),
+    /// List when a target would have started, by the recorded history of its tables
+    Replay(ReplayArgs),
+    /// List the triggers that took versions which a rewrite has withdrawn
+    Withdrawn {
+        /// The asset
+        key: AssetKey,
+    },
     /// List tables that commit and are not registered
     Unregistered,
     /// Accept that an asset's history was rewritten; it starts anew from what is there
@@ -186,6 +206,61 @@ pub(crate) struct By {
     /// Who does it; it is kept with the target or trigger
     #[arg(long, value_name = "NAME", env = "USER")]
     pub(crate) by: Option<String>,
+}
+
+/// `fire`.
+#[derive(Debug, Args)]
+pub(crate) struct FireArgs {
+    /// The target's name
+    pub(crate) target: TargetName,
+    /// The same id again is the same start; without it each call is one of its own
+    #[arg(long, value_name = "ID")]
+    pub(crate) request_id: Option<String>,
+    #[command(flatten)]
+    pub(crate) by: By,
+}
+
+/// `pass-over`.
+#[derive(Debug, Args)]
+pub(crate) struct PassOverArgs {
+    /// The target's name
+    pub(crate) target: TargetName,
+    /// Only what is there of this asset
+    #[arg(long, value_name = "KEY")]
+    pub(crate) asset: Option<AssetKey>,
+    #[command(flatten)]
+    pub(crate) by: By,
+}
+
+/// `switch`.
+#[derive(Debug, Args)]
+pub(crate) struct SwitchArgs {
+    /// What to set it to; without it, how it stands is shown
+    pub(crate) state: Option<SwitchState>,
+    /// The switch of all projects
+    #[arg(long)]
+    pub(crate) all_projects: bool,
+    #[command(flatten)]
+    pub(crate) by: By,
+}
+
+/// How a switch stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SwitchState {
+    /// Starting goes on
+    On,
+    /// Nothing is started; what advances is kept
+    Off,
+}
+
+/// `replay`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The target's name
+    pub(crate) target: TargetName,
+    /// The target as this file declares it, which need not be applied
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// `redrive`.

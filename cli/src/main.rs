@@ -3,6 +3,7 @@
 mod apply;
 mod args;
 mod client;
+mod control;
 mod delete;
 mod error;
 mod file;
@@ -63,6 +64,15 @@ async fn run(cli: Cli) -> Result<Report, CliError> {
             operate::check(args)?;
             operate::decide(&api()?, of_project()?, args).await
         }
+        Command::Fire(args) => control::fire(&api()?, of_project()?, args).await,
+        Command::Reset { target, by } => control::reset(&api()?, of_project()?, target, by).await,
+        Command::PassOver(args) => control::pass_over(&api()?, of_project()?, args).await,
+        Command::Switch(args) => {
+            let project = if args.all_projects { None } else { Some(of_project()?) };
+            control::switch(&api()?, project, args).await
+        }
+        Command::Replay(args) => control::replay(&api()?, of_project()?, args).await,
+        Command::Withdrawn { key } => control::withdrawn(&api()?, of_project()?, key).await,
         Command::Unregistered => lists::unregistered(&api()?, of_project()?).await,
         Command::AcceptRewrite { key } => lists::accept_rewrite(&api()?, of_project()?, key).await,
         Command::Observe { key } => lists::observe(&api()?, of_project()?, key).await,

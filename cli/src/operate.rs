@@ -158,12 +158,12 @@ async fn of_trigger(
     api.send(&Request::post(&path).body(&body)?).await
 }
 
-fn body(by: &By) -> Map<String, Value> {
+pub(crate) fn body(by: &By) -> Map<String, Value> {
     by.by.iter().map(|by| ("by".to_owned(), by.as_str().into())).collect()
 }
 
 /// A trigger after a verb, and where its target stands.
-fn operated(answer: &Value) -> String {
+pub(crate) fn operated(answer: &Value) -> String {
     let (status, step) = (at(answer, "/triggerStatus"), at(answer, "/status/step"));
     let step = if step.eq_ignore_ascii_case(&status) { String::new() } else { format!(", {step}") };
     let status = painted_word(&status);
@@ -179,7 +179,7 @@ fn operated(answer: &Value) -> String {
     text
 }
 
-fn claimed(answer: &Value) -> String {
+pub(crate) fn claimed(answer: &Value) -> String {
     match at(answer, "/claimed").as_str() {
         "" => String::new(),
         key => format!("trigger {key} takes what has advanced meanwhile\n"),
