@@ -152,6 +152,9 @@ async fn a_new_schema_starts_nothing_until_it_is_approved() {
     let asset = json!({"schemaApproval": "required"});
     let mut story = Story::begin(scene, &asset, &json!({"schemaStatus": "COMPATIBLE"}), &json!({})).await;
     story.table.append().await;
+    // The table was registered before it had any schema, so that its first one waits as well.
+    story.waits_for("SCHEMA_PENDING").await;
+    story.push("schema.change.approved", "a0", &json!({"schemaId": 0})).await;
     story.started(1).await;
     story.table.commit_with("APPEND", 1, &json!({"schemaId": 1})).await;
     let why = story.waits_for("SCHEMA_PENDING").await;
