@@ -5,11 +5,13 @@ use std::time::Duration;
 use lakebell_domain::asset::AssetKey;
 use lakebell_domain::event::{EventKind, Outcome};
 use lakebell_domain::reason::{ReasonCode, Verdict};
+use lakebell_engine::assets::{self, AssetSpec};
+use lakebell_engine::ports::queue::Message;
 use lakebell_engine::push::{self, Facts, Named, Pushed, Receipt};
 use lakebell_engine::{operate, replay};
 use serde_json::{Value, json};
 
-use crate::support::{Deployment, key, target_id, trace};
+use crate::support::{BUCKET, Deployment, PROJECT, key, target_id, trace};
 
 /// The target `t` with one group of these dependencies.
 async fn declare(d: &Deployment, dependencies: &Value) {
@@ -222,4 +224,37 @@ async fn a_month_needs_all_weeks_that_touch_it() {
         ("2026-03-01T00:00:00Z".to_owned(), "2026-04-01T00:00:00Z".to_owned())
     );
     d.assert_started("t", 1);
+}
+
+#[tokio::test]
+async fn a_delta_commit_names_the_partitions_that_it_touched() {
+    let d = Deployment::with(&[]).await;
+    let asset: AssetKey = "delta://ods_db/clicks".parse().unwrap();
+    let location = format!("s3://{BUCKET}/wh/clicks");
+    let commit = |version: u64, partition: &str, changes: bool| {
+        let meta = r#"{"metaData":{"id":"t","format":{"provider":"parquet"},"schemaString":"{}","partitionColumns":["dt"],"configuration":{}}}"#;
+        let protocol = r#"{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}"#;
+        let first = if version == 0 { format!("{protocol}\n{meta}\n") } else { String::new() };
+        let info = format!(r#"{{"commitInfo":{{"operation":"WRITE","txnId":"t-{version}"}}}}"#);
+        let add = format!(
+            r#"{{"add":{{"path":"p{version}","partitionValues":{{"dt":"{partition}"}},"size":1,"dataChange":{changes}}}}}"#
+        );
+        d.world.storage.put(
+            BUCKET,
+            &format!("wh/clicks/_delta_log/{version:020}.json"),
+            format!("{info}\n{first}{add}\n"),
+        );
+    };
+    d.world.storage.make_bucket(BUCKET);
+    commit(0, "1", true);
+    let spec = AssetSpec::new(asset.clone(), location.parse().unwrap());
+    let registered = assets::register(&d.world.quiet_ports(), PROJECT, &spec, &trace()).await.unwrap();
+    declare(&d, &json!([{"asset": asset, "partition": "dt", "partitionFrom": "commit"}])).await;
+    let look = Message::Observe { asset: registered.id, trace: trace() };
+    for (version, partition, changes) in [(1, "2", true), (2, "3", false), (3, "2", true)] {
+        commit(version, partition, changes);
+        d.carry(&look).await.unwrap();
+        d.run_dispatcher().await;
+    }
+    assert_eq!(started(&d), ["dt=2"], "an optimisation touches none, and one that was taken is taken");
 }

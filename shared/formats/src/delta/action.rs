@@ -1,7 +1,7 @@
 //! One line of a log file: an action, read as far as commits need it.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -147,11 +147,59 @@ pub(super) struct FileFields<'a> {
     pub(super) path: Scalar<'a>,
     #[serde(borrow)]
     pub(super) data_change: Scalar<'a>,
+    #[serde(rename = "partitionValues")]
+    partition: PartitionName,
     /// The statistics, of which only the count is kept.
     #[serde(rename = "stats")]
     count: RecordCount,
     #[serde(borrow)]
     pub(super) deletion_vector: Option<DeletionVectorFields<'a>>,
+}
+
+/// Longest name of a partition that is kept, in bytes.
+const MAX_PARTITION_BYTES: usize = 256;
+
+/// The partition of a file, as `dt=2024-09-10/hour=05`; empty where it has none, or a null, or one that
+/// is too long or no text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct PartitionName(String);
+
+impl<'de> Deserialize<'de> for PartitionName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Some(values) = Option::<Ordered<'de>>::deserialize(deserializer)? else { return Ok(Self::default()) };
+        let mut name = String::new();
+        for (key, value) in values.0 {
+            let Some(value) = value.text() else { return Ok(Self::default()) };
+            let separator = if name.is_empty() { "" } else { "/" };
+            let _ = write!(name, "{separator}{key}={value}");
+        }
+        Ok(Self(if name.len() > MAX_PARTITION_BYTES { String::new() } else { name }))
+    }
+}
+
+/// The members of an object in their order; of anything else none.
+struct Ordered<'a>(Vec<(Cow<'a, str>, Scalar<'a>)>);
+
+impl<'de> Deserialize<'de> for Ordered<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Ordered<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the values of a partition")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                    members.push((key, map.next_value()?));
+                }
+                Ok(Ordered(members))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -204,6 +252,11 @@ impl FileFields<'_> {
     /// Rows of the file, by its statistics.
     pub(super) const fn records(&self) -> Option<i64> {
         self.count.0
+    }
+
+    /// The partition that the file belongs to; `None` where it has none that can be named.
+    pub(super) fn partition(&self) -> Option<&str> {
+        Some(self.partition.0.as_str()).filter(|name| !name.is_empty())
     }
 
     /// Rows that the file's deletion vector takes off.

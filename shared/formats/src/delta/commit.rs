@@ -1,6 +1,6 @@
 //! One commit of a Delta table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lakebell_domain::commit::{Commit, CommitKind, Millis};
 use lakebell_domain::version::{Fingerprint, Ordinal};
@@ -62,6 +62,9 @@ impl RecordTotal {
     }
 }
 
+/// Most partitions of one commit that are kept.
+pub(super) const MAX_PARTITIONS: usize = 32;
+
 /// What a commit's `add` and `remove` actions amount to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileTotals {
@@ -93,6 +96,8 @@ pub struct DeltaCommit {
     pub txns: BTreeMap<String, i64>,
     /// Files added and removed.
     pub files: FileTotals,
+    /// Partitions of files that change data, [`MAX_PARTITIONS`] at most.
+    pub partitions: BTreeSet<String>,
     pub(super) has_data_change: bool,
     pub(super) has_unknown_change: bool,
     pub(super) digest: String,
@@ -193,7 +198,7 @@ impl DeltaCommit {
     /// empty, because only the whole log knows it, and so are `watermark`, which the format does not
     /// have, and `tags`. A commit that does not name its operation is of the kind `UNKNOWN`.
     ///
-    /// `extra` holds `actions` (counts by name), `metadata_changed` and `protocol_changed`, and where
+    /// `extra` holds `actions` (counts by name), `partitions` that it touched where there are any, `metadata_changed` and `protocol_changed`, and where
     /// present `txn`, `deletion_vector_rows`, `blind_append`, `in_commit_timestamp`, `timestamp`,
     /// `engine_info`, `table_id`, `catalog_managed` where true, and `not_understood`, the features
     /// that are not.
@@ -224,6 +229,7 @@ impl DeltaCommit {
         let deleted = Some(self.files.added_deleted_rows).filter(|rows| *rows > 0);
         let entries = [
             ("actions", Some(Value::Object(counts))),
+            ("partitions", (!self.partitions.is_empty()).then(|| self.partitions.iter().cloned().collect())),
             ("metadata_changed", Some(self.metadata.is_some().into())),
             ("protocol_changed", Some(self.protocol.is_some().into())),
             ("txn", (!self.txns.is_empty()).then_some(Value::Object(txns))),

@@ -243,6 +243,7 @@ impl Table {
         let mut row = commit.to_commit(self.schema.as_ref());
         row.delta_records = delta_records;
         row.total_records = self.live.total();
+        row.extra.remove("partitions");
         row.extra.insert("schema_since".to_owned(), row.schema_id.take().map_or(Value::Null, Value::from));
         let always = [
             ("blind_append", Value::Null),

@@ -1,13 +1,13 @@
 //! Reading a commit file as a stream, line by line, in bounded memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::MAX_LINE_BYTES;
 use super::action::{Action, CommitInfoFields, FileFields, Line, NAMES, Name, TxnFields};
-use super::commit::{CommitInfo, DeltaCommit, FileTotals};
+use super::commit::{CommitInfo, DeltaCommit, FileTotals, MAX_PARTITIONS};
 use super::metadata::{Metadata, hex};
 use super::protocol::Protocol;
 use crate::error::{FormatError, FormatErrorKind};
@@ -176,6 +176,7 @@ struct Tally {
     unknown: BTreeMap<String, u64>,
     txns: BTreeMap<String, i64>,
     files: FileTotals,
+    partitions: BTreeSet<String>,
     has_data_change: bool,
     has_unknown_change: bool,
     first_line: Option<Print>,
@@ -248,6 +249,12 @@ impl Tally {
             Some(changes) => self.has_data_change |= changes,
             None => self.has_unknown_change = true,
         }
+        if let Some(partition) = file.partition().filter(|_| file.data_change.bool() != Some(false))
+            && self.partitions.len() < MAX_PARTITIONS
+            && !self.partitions.contains(partition)
+        {
+            self.partitions.insert(partition.to_owned());
+        }
     }
 
     fn take_txn(&mut self, fields: &TxnFields<'_>) -> Result<(), FormatError> {
@@ -274,6 +281,7 @@ impl Tally {
             actions,
             txns: self.txns,
             files: self.files,
+            partitions: self.partitions,
             has_data_change: self.has_data_change,
             has_unknown_change: self.has_unknown_change,
             digest,

@@ -156,3 +156,21 @@ fn records_are_counted_where_all_files_have_counts() {
     let spaced = remove(&json!("{ \"minValues\": {\"numRecords\": 8}, \"numRecords\" : 5 }"));
     assert_eq!(commit(&[spaced]).files.removed, RecordTotal { files: 1, files_without_count: 0, records: 5 });
 }
+
+#[test]
+fn the_partitions_of_files_that_change_data_are_named() {
+    let file = |partition: &str, changes: bool| {
+        format!(r#"{{"add":{{"path":"p","partitionValues":{partition},"size":1,"dataChange":{changes}}}}}"#)
+    };
+    let lines = [
+        file(r#"{"dt":"2024-09-10","hour":"05"}"#, true),
+        file(r#"{"dt":"2024-09-10","hour":"05"}"#, true),
+        file(r#"{"dt":"2024-09-11","hour":null}"#, true),
+        file(r#"{"dt":"2024-09-12","hour":"07"}"#, false),
+        file("{}", true),
+        file("null", true),
+    ];
+    let commit = DeltaCommit::parse(lines.join("\n").as_bytes(), 3).unwrap();
+    assert_eq!(commit.partitions.iter().collect::<Vec<_>>(), ["dt=2024-09-10/hour=05"]);
+    assert_eq!(commit.to_commit(None).extra["partitions"], serde_json::json!(["dt=2024-09-10/hour=05"]));
+}
