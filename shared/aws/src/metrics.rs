@@ -310,6 +310,7 @@ mod tests {
             assert!(measure.dimensions().iter().all(|(name, _)| closed.contains(name)), "{measure:?}");
         }
         assert_eq!(all[2].dimensions()[0], ("source_type", "unknown"));
-        assert_eq!(all[7].dimensions(), [("blocked_by", "quality")]);
+        let blocked = Measure::DependencyBlocked { verdict: Verdict::BlockedByQuality };
+        assert_eq!(blocked.dimensions(), [("blocked_by", "quality")]);
     }
 }
