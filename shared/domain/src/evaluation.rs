@@ -28,7 +28,7 @@ use crate::ids::{Alias, AssetId, GroupName, TargetId, TriggerKey};
 use crate::policy::{Partition, Window};
 use crate::reason::{Reason, Verdict};
 use crate::state::{AssetState, Mark, RefusedEvidence, Writer};
-use crate::target::Target;
+use crate::target::{Target, joined};
 use crate::trigger::Trigger;
 use crate::version::Version;
 
@@ -213,7 +213,7 @@ pub fn evaluate(inputs: &Inputs<'_>) -> Evaluation {
         target: inputs.target.id.clone(),
         verdict,
         reason,
-        rule: inputs.target.rule(),
+        rule: joined(groups.iter().map(|group| &group.rule)),
         groups,
         open: inputs.cursor.open.clone(),
         open_takes: inputs.open.map(Take::by).unwrap_or_default(),

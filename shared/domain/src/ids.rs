@@ -24,8 +24,19 @@ impl AssetId {
 
 impl fmt::Display for AssetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        // By hand: each trigger key and each stored cursor writes it for every asset, and the
+        // library's way for 128 bits takes several times as long.
+        let mut hex = [0_u8; 32];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0.to_be_bytes()) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
+        }
+        f.write_str(std::str::from_utf8(&hex).map_err(|_| fmt::Error)?)
     }
+}
+
+/// A lower-case hex digit.
+const fn digit(value: u8) -> u8 {
+    if value < 10 { b'0' + value } else { b'a' + (value - 10) }
 }
 
 impl fmt::Debug for AssetId {

@@ -200,6 +200,7 @@ impl<'a> Player<'a> {
             };
             let claim = plan.claim;
             self.cursor = TargetCursor { open: None, ..plan.cursor };
+            let parameters = claim.parameters();
             self.starts.push(ReplayedStart {
                 at: now,
                 key: claim.key,
@@ -209,7 +210,7 @@ impl<'a> Player<'a> {
                 partition: claim.partition,
                 window: claim.window,
                 unmet: claim.unmet,
-                parameters: claim.parameters,
+                parameters,
             });
         }
     }

@@ -12,6 +12,7 @@ mod spec;
 pub use conditions::{Conditions, Minimum, OnFailedVersion, QualityCondition};
 pub use resolve::{KnownAsset, KnownAssets, ordinal_of, snapshot_at};
 pub use rfc::{DependencyRecord, Gathered, gather};
+pub(crate) use rule::joined;
 pub use selector::{AssetPrefix, AssetSelector};
 pub use spec::{Compatible, Completed, DependencySpec, GroupSpec, Passed, SnapshotIdText, StartFrom, TargetSpec};
 

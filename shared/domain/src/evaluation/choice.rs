@@ -244,9 +244,14 @@ pub(super) fn opens_epoch(candidate: &Candidate<'_>, taken: &Taken) -> bool {
 
 /// What a claim takes with a version: the version, and every register as it stands.
 pub(super) fn reach(state: &AssetState, candidate: Option<&Candidate<'_>>, taken: &Taken) -> Taken {
-    let mut reach = taken.clone();
     // A version that was taken before is no way back.
     let beyond = candidate.filter(|candidate| Some(candidate.mark.version.position) >= taken.position());
+    // Field by field: a version and a tag that are replaced below need no copy.
+    let mut reach = Taken {
+        version: if beyond.is_some() { None } else { taken.version.clone() },
+        tag: if beyond.is_some() { None } else { taken.tag.clone() },
+        ..*taken
+    };
     if let Some(candidate) = beyond {
         // Another history has a watermark of its own.
         if opens_epoch(candidate, taken) {

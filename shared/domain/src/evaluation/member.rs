@@ -1,5 +1,7 @@
 //! The verdict on one dependency.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 use super::choice::{self, Candidate, Refused};
@@ -39,7 +41,10 @@ pub(super) fn evaluate(inputs: &Inputs<'_>, group: &GroupName, member: &Member, 
         alias: member.alias.clone(),
         verdict,
         reason,
-        taken: taken.version,
+        taken: match taken {
+            Cow::Borrowed(taken) => taken.version.clone(),
+            Cow::Owned(taken) => taken.version,
+        },
         newest,
         written_by: view.live().and_then(|state| state.writer.clone()),
         refused: view.live().and_then(|state| state.refused.clone()),
@@ -49,23 +54,28 @@ pub(super) fn evaluate(inputs: &Inputs<'_>, group: &GroupName, member: &Member, 
 }
 
 /// What counts as consumed: the cursor, or what the first read found where nothing was taken yet.
-pub(super) fn taken(inputs: &Inputs<'_>, group: &GroupName, member: &Member, state: Option<&AssetState>) -> Taken {
+pub(super) fn taken<'a>(
+    inputs: &Inputs<'a>,
+    group: &GroupName,
+    member: &Member,
+    state: Option<&AssetState>,
+) -> Cow<'a, Taken> {
     if let Some(taken) = inputs.cursor.at(group, member.asset) {
-        return taken.clone();
+        return Cow::Borrowed(taken);
     }
     let baseline = state.and_then(|state| state.baseline.as_ref());
-    baseline.map_or_else(Taken::default, |baseline| Taken {
+    Cow::Owned(baseline.map_or_else(Taken::default, |baseline| Taken {
         version: baseline.version.clone(),
         totals: baseline.totals,
         watermark: baseline.watermark,
         schema_id: state.and_then(|state| state.schema.initial),
         ..Taken::default()
-    })
+    }))
 }
 
 /// The same for a plan that is not asked for by conditions: the newest version that meets them, or
 /// else the newest that changes data, or else what was taken.
-pub(super) fn at_hand(inputs: &Inputs<'_>, group: &GroupName, member: &Member) -> Taken {
+pub(super) fn at_hand<'a>(inputs: &Inputs<'a>, group: &GroupName, member: &Member) -> Cow<'a, Taken> {
     let view = inputs.assets.get(&member.asset).copied().unwrap_or(AssetView::of(0, None));
     let taken = taken(inputs, group, member, view.state);
     let Some(state) = view.live().filter(|state| state.hold.is_none()) else { return taken };
@@ -74,8 +84,8 @@ pub(super) fn at_hand(inputs: &Inputs<'_>, group: &GroupName, member: &Member) -
         let data = state.data.as_ref().map(|data| &data.mark);
         data.filter(|mark| Some(mark.version.position) > taken.position())
     };
-    let chosen = chosen.or_else(|| data().map(|mark| Candidate { mark: std::borrow::Cow::Borrowed(mark), tag: None }));
-    choice::reach(state, chosen.as_ref(), &taken)
+    let chosen = chosen.or_else(|| data().map(|mark| Candidate { mark: Cow::Borrowed(mark), tag: None }));
+    Cow::Owned(choice::reach(state, chosen.as_ref(), &taken))
 }
 
 struct Judge<'a, 'b> {
@@ -430,8 +440,8 @@ impl<'a> Judge<'a, '_> {
         let newest = choice::newest_counted(self.view, state, &self.member.conditions);
         let wanted = wanted(&self.member.conditions);
         let expected = match &self.taken.version {
-            Some(taken) => format!("{wanted} beyond snapshot {}", taken.snapshot_id),
-            None => wanted,
+            Some(taken) => [&*wanted, " beyond snapshot ", &taken.snapshot_id].concat(),
+            None => wanted.into_owned(),
         };
         let (verdict, code, actual, since, unblock) = if let Some(trouble) = &state.trouble {
             let (code, unblock) = match trouble.code {
@@ -449,7 +459,7 @@ impl<'a> Judge<'a, '_> {
             let actual = "the table was never read".to_owned();
             (Verdict::BlockedBySnapshot, ReasonCode::NeverRead, actual, None, "a notification or a scan of the table")
         } else if let Some(newest) = newest {
-            let actual = format!("newest is snapshot {}", newest.version.snapshot_id);
+            let actual = ["newest is snapshot ", &newest.version.snapshot_id].concat();
             (Verdict::Waiting, ReasonCode::NoNewVersion, actual, Some(newest.since), "a new commit to the table")
         } else {
             let actual = match &state.table {
@@ -467,13 +477,13 @@ fn moment(millis: Millis) -> Timestamp {
     Timestamp::from_millisecond(millis.0).unwrap_or(limit)
 }
 
-fn wanted(conditions: &Conditions) -> String {
+fn wanted(conditions: &Conditions) -> Cow<'static, str> {
     match &conditions.commit_kinds {
-        None if conditions.ignore_empty => "a commit that changes rows".to_owned(),
-        None => "a commit that changes data".to_owned(),
+        None if conditions.ignore_empty => Cow::Borrowed("a commit that changes rows"),
+        None => Cow::Borrowed("a commit that changes data"),
         Some(kinds) => {
             let names: Vec<&str> = kinds.iter().map(|CommitKind(name)| name.as_str()).collect();
-            format!("a commit of kind {}", names.join(" or "))
+            Cow::Owned(format!("a commit of kind {}", names.join(" or ")))
         }
     }
 }

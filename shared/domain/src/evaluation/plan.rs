@@ -1,17 +1,17 @@
 //! What a claim takes: the ranges of a ready combination, and where the cursors go.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{GroupEvaluation, Inputs, MemberEvaluation, barrier, member, partition, timing};
+use super::{GroupEvaluation, Inputs, barrier, member, partition, timing};
 use crate::cursor::{Taken, TargetCursor};
 use crate::ids::{AssetId, GroupName, TriggerKey};
 use crate::policy::{Coalesce, Every, Partition, Window};
 use crate::reason::{Reason, Verdict};
-use crate::start_params::start_parameters;
-use crate::target::{Group, Member};
+use crate::target::{Group, Member, Target};
 use crate::trigger::{Bounds, Claim, Distinct, Inheritance, Range, StartReason, Status, Trigger, trigger_key};
 use crate::version::{Position, Version};
 
@@ -35,7 +35,7 @@ impl ClaimPlan {
     }
 }
 
-type ReachedByGroup = BTreeMap<GroupName, BTreeMap<AssetId, Reached>>;
+type ReachedByGroup<'a> = BTreeMap<GroupName, BTreeMap<AssetId, Reached<'a>>>;
 type BoundsByGroup = BTreeMap<GroupName, BTreeMap<AssetId, Bounds>>;
 
 /// What a ready target takes: all groups that are ready together, or, where each trigger stands for
@@ -53,15 +53,16 @@ pub(super) fn ready(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> ClaimPla
     let partition = ready.iter().find_map(|group| group.partition.clone());
     let reaches = ready.iter().filter_map(|group| {
         let declared = &inputs.target.group(&group.group)?.members;
-        let of_member = |(evaluated, member): (&MemberEvaluation, &Member)| {
+        let of_members = group.members.iter().zip(declared).map(|(evaluated, member)| {
             // One that has not advanced stays where it is, in every respect.
-            let to = evaluated.reach.clone().unwrap_or_else(|| {
+            let stays = || {
                 let state = inputs.assets.get(&member.asset).and_then(|view| view.state);
                 member::taken(inputs, &group.group, member, state)
-            });
-            (evaluated.id, Reached { from: evaluated.taken.clone(), to })
-        };
-        Some((group.group.clone(), group.members.iter().zip(declared).map(of_member).collect()))
+            };
+            let to = evaluated.reach.as_ref().map_or_else(stays, Cow::Borrowed);
+            (evaluated.id, Reached { from: evaluated.taken.as_ref().map(Cow::Borrowed), to })
+        });
+        Some((group.group.clone(), of_members.collect()))
     });
     let draft = Draft { reason: StartReason::Ready, window, partition, tick: None, request: None, unmet: Vec::new() };
     plan(inputs, &reaches.collect(), draft)
@@ -81,7 +82,7 @@ pub(super) fn forced(
     let reaches = inputs.target.groups.iter().map(|group| {
         let of_member = |member: &Member| {
             let state = inputs.assets.get(&member.asset).and_then(|view| view.state);
-            let from = member::taken(inputs, &group.name, member, state).version;
+            let from = version(member::taken(inputs, &group.name, member, state));
             (member.asset, Reached { from, to: member::at_hand(inputs, &group.name, member) })
         };
         (group.name.clone(), group.members.iter().map(of_member).collect())
@@ -168,14 +169,42 @@ struct Draft<'a> {
 }
 
 /// From where to where a claim takes one asset for one group.
-struct Reached {
-    from: Option<Version>,
-    to: Taken,
+struct Reached<'a> {
+    from: Option<Cow<'a, Version>>,
+    to: Cow<'a, Taken>,
 }
 
-fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup, draft: Draft<'_>) -> ClaimPlan {
+fn version(taken: Cow<'_, Taken>) -> Option<Cow<'_, Version>> {
+    match taken {
+        Cow::Borrowed(taken) => taken.version.as_ref().map(Cow::Borrowed),
+        Cow::Owned(taken) => taken.version.map(Cow::Owned),
+    }
+}
+
+/// The members of all groups by asset, so that no step of a plan looks through all for each asset.
+struct Members<'a>(Vec<(&'a Group, &'a Member)>);
+
+impl<'a> Members<'a> {
+    fn of(target: &'a Target) -> Self {
+        let with_group = |group: &'a Group| group.members.iter().map(move |member| (group, member));
+        let mut members: Vec<_> = target.groups.iter().flat_map(with_group).collect();
+        // Stable: those of one asset stay in the order of the groups.
+        members.sort_by_key(|(_, member)| member.asset);
+        Self(members)
+    }
+
+    fn on(&self, asset: AssetId) -> &[(&'a Group, &'a Member)] {
+        let begin = self.0.partition_point(|(_, member)| member.asset < asset);
+        let (_, rest) = self.0.split_at(begin);
+        rest.split_at(rest.partition_point(|(_, member)| member.asset == asset)).0
+    }
+}
+
+fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup<'_>, draft: Draft<'_>) -> ClaimPlan {
     let replaced = replaced(inputs);
-    let bounds_of = |reached: &Reached| Bounds { from: reached.from.clone(), to: reached.to.version.clone() };
+    let members = Members::of(inputs.target);
+    let bounds_of =
+        |reached: &Reached<'_>| Bounds { from: reached.from.as_deref().cloned(), to: reached.to.version.clone() };
     let mut bounds: BoundsByGroup = reaches
         .iter()
         .map(|(group, of_group)| {
@@ -185,10 +214,12 @@ fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup, draft: Draft<'_>) -> Clai
     if let Some(replaced) = replaced {
         take_over(&mut bounds, replaced);
     }
-    let mut ranges = ranges(inputs, &bounds, replaced);
+    let mut ranges = ranges(inputs, &members, &bounds, replaced);
     for range in &mut ranges {
-        describe(inputs, reaches, range);
-        range.partition = draft.partition.clone().filter(|_| goes_by_partitions(inputs, range.asset));
+        let of_asset = members.on(range.asset);
+        describe(inputs, of_asset, reaches, range);
+        let goes_by_partitions = of_asset.iter().any(|(_, member)| member.conditions.partition.is_some());
+        range.partition = draft.partition.clone().filter(|_| goes_by_partitions);
     }
     let names: BTreeSet<GroupName> = bounds.keys().cloned().collect();
     let registers = registers(inputs, reaches);
@@ -203,7 +234,7 @@ fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup, draft: Draft<'_>) -> Clai
         request: draft.request,
         registers: &registers,
     });
-    let mut cursor = moved(inputs, reaches, &ranges, draft.window);
+    let mut cursor = moved(inputs, &members, reaches, &ranges, draft.window);
     if let Some(partition) = &draft.partition {
         for group in reaches.keys().filter(|name| inputs.target.group(name).is_some_and(partition::has_partitions)) {
             cursor.take_partition(group, partition.clone());
@@ -211,7 +242,6 @@ fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup, draft: Draft<'_>) -> Clai
     }
     cursor.open = Some(key.clone());
     cursor.failed = None;
-    let parameters = start_parameters(&key, draft.reason, &names, &ranges, draft.window.as_ref());
     let inherits = replaced.map(|trigger| Inheritance {
         from: trigger.key.clone(),
         tries: if matches!(trigger.status(), Status::Waiting { .. }) { trigger.tries } else { 0 },
@@ -229,7 +259,6 @@ fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup, draft: Draft<'_>) -> Clai
         partition: draft.partition,
         window: draft.window,
         unmet: draft.unmet,
-        parameters,
         inherits,
     };
     ClaimPlan { claim, cursor }
@@ -237,24 +266,17 @@ fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup, draft: Draft<'_>) -> Clai
 
 /// The cursors after the claim: what it takes of an asset is taken for every other group of the
 /// asset too, unless that group is independent or each keeps to itself.
-fn moved(inputs: &Inputs<'_>, reaches: &ReachedByGroup, ranges: &[Range], window: Option<Window>) -> TargetCursor {
+fn moved(
+    inputs: &Inputs<'_>,
+    members: &Members<'_>,
+    reaches: &ReachedByGroup<'_>,
+    ranges: &[Range],
+    window: Option<Window>,
+) -> TargetCursor {
     let mut cursor = inputs.cursor.clone();
     for range in ranges {
-        let of_asset = || reaches.values().filter_map(|of_group| of_group.get(&range.asset));
-        let mut beyond = Taken { version: range.bounds.to.clone(), ..Taken::default() };
-        for reached in of_asset() {
-            let is_same = reached.to.version == beyond.version;
-            beyond = Taken {
-                version: beyond.version,
-                totals: if is_same { reached.to.totals } else { beyond.totals },
-                watermark: beyond.watermark.max(reached.to.watermark),
-                tag: reached.to.tag.clone().or(beyond.tag),
-                schema_id: reached.to.schema_id.or(beyond.schema_id),
-                backfill: beyond.backfill.max(reached.to.backfill),
-                cdc: beyond.cdc.max(reached.to.cdc),
-            };
-        }
-        for group in moved_groups(inputs, reaches, range.asset) {
+        let beyond = beyond(reaches, range);
+        for group in moved_groups(inputs, members.on(range.asset), reaches) {
             cursor.take(group, range.asset, &beyond);
         }
     }
@@ -264,12 +286,38 @@ fn moved(inputs: &Inputs<'_>, reaches: &ReachedByGroup, ranges: &[Range], window
     cursor
 }
 
+/// What a claim takes of an asset, over all its groups.
+fn beyond<'a>(reaches: &'a ReachedByGroup<'_>, range: &Range) -> Cow<'a, Taken> {
+    let mut of_asset = reaches.values().filter_map(|of_group| of_group.get(&range.asset)).peekable();
+    let first = of_asset.next();
+    match first {
+        // The common case: one group, and nothing that is taken over.
+        Some(only) if of_asset.peek().is_none() && only.to.version == range.bounds.to => Cow::Borrowed(&*only.to),
+        _ => {
+            let mut beyond = Taken { version: range.bounds.to.clone(), ..Taken::default() };
+            for reached in first.into_iter().chain(of_asset) {
+                let is_same = reached.to.version == beyond.version;
+                beyond = Taken {
+                    version: beyond.version,
+                    totals: if is_same { reached.to.totals } else { beyond.totals },
+                    watermark: beyond.watermark.max(reached.to.watermark),
+                    tag: reached.to.tag.clone().or(beyond.tag),
+                    schema_id: reached.to.schema_id.or(beyond.schema_id),
+                    backfill: beyond.backfill.max(reached.to.backfill),
+                    cdc: beyond.cdc.max(reached.to.cdc),
+                };
+            }
+            Cow::Owned(beyond)
+        }
+    }
+}
+
 /// The window that is taken is taken for every group that has windows of the same kind, unless that
 /// group is independent. A group that has taken none yet keeps its beginning, though the claim moves
 /// the watermark that it was counted from. None goes back.
 fn move_windows(
     inputs: &Inputs<'_>,
-    reaches: &ReachedByGroup,
+    reaches: &ReachedByGroup<'_>,
     taken: Option<Window>,
     windows: &mut BTreeMap<GroupName, Window>,
 ) {
@@ -291,19 +339,18 @@ fn before(every: &Every, window: Window) -> Window {
 
 /// The groups whose cursor on an asset a claim moves.
 fn moved_groups<'a>(
-    inputs: &Inputs<'a>,
-    reaches: &'a ReachedByGroup,
-    asset: AssetId,
+    inputs: &Inputs<'_>,
+    of_asset: &'a [(&'a Group, &'a Member)],
+    reaches: &'a ReachedByGroup<'_>,
 ) -> impl Iterator<Item = &'a GroupName> {
     let is_each = inputs.target.policies.coalesce == Coalesce::Each;
-    let groups = inputs.target.groups.iter();
-    let with = groups.filter(move |group| group.members.iter().any(|member| member.asset == asset));
+    let with = of_asset.iter().map(|(group, _)| *group);
     with.filter(move |group| reaches.contains_key(&group.name) || !(group.independent || is_each))
         .map(|group| &group.name)
 }
 
 /// Where a member asks for no commit, the register that moved makes its trigger distinct.
-fn registers(inputs: &Inputs<'_>, groups: &ReachedByGroup) -> Vec<(AssetId, String)> {
+fn registers(inputs: &Inputs<'_>, groups: &ReachedByGroup<'_>) -> Vec<(AssetId, String)> {
     let mut registers = BTreeMap::new();
     for (group, of_group) in groups {
         for member in inputs.target.group(group).into_iter().flat_map(|group| &group.members) {
@@ -328,16 +375,12 @@ fn registers(inputs: &Inputs<'_>, groups: &ReachedByGroup) -> Vec<(AssetId, Stri
     registers.into_iter().collect()
 }
 
-fn goes_by_partitions(inputs: &Inputs<'_>, asset: AssetId) -> bool {
-    let mut members = inputs.target.groups.iter().flat_map(|group| &group.members);
-    members.any(|member| member.asset == asset && member.conditions.partition.is_some())
-}
-
 /// What a person should know of a range beside its bounds.
-fn describe(inputs: &Inputs<'_>, groups: &ReachedByGroup, range: &mut Range) {
+fn describe(inputs: &Inputs<'_>, of_asset: &[(&Group, &Member)], groups: &ReachedByGroup<'_>, range: &mut Range) {
     range.tag = groups.values().find_map(|of_group| {
         let reached = of_group.get(&range.asset)?;
-        reached.to.tag.clone().filter(|_| reached.to.version == range.bounds.to)
+        let tag = reached.to.tag.as_ref()?;
+        (reached.to.version == range.bounds.to).then(|| tag.clone())
     });
     let Some(state) = inputs.assets.get(&range.asset).and_then(|view| view.state) else { return };
     let Some(end) = range.bounds.to.as_ref().map(|to| to.position) else { return };
@@ -347,12 +390,7 @@ fn describe(inputs: &Inputs<'_>, groups: &ReachedByGroup, range: &mut Range) {
         let last = backfill.to.unwrap_or(state.position());
         backfill.from < last && (from.is_none_or(|from| from < last) && backfill.from < end)
     });
-    let quality = inputs
-        .target
-        .groups
-        .iter()
-        .flat_map(|group| &group.members)
-        .find_map(|member| (member.asset == range.asset).then_some(member.conditions.quality.as_ref()).flatten());
+    let quality = of_asset.iter().find_map(|(_, member)| member.conditions.quality.as_ref());
     if let Some(quality) = quality {
         let failed = state.quality.failed_between(None, end, &quality.checks);
         range.failed_versions = failed.filter(|version| inside(version.position)).cloned().collect();
@@ -376,7 +414,9 @@ fn take_over(bounds: &mut BoundsByGroup, replaced: &Trigger) {
             if consumes(old) {
                 kept.from.clone_from(&old.from);
             }
-            kept.to = later(kept.to.take(), old.to.clone());
+            if position(kept.to.as_ref()) < position(old.to.as_ref()) {
+                kept.to.clone_from(&old.to);
+            }
         }
     }
 }
@@ -387,51 +427,58 @@ fn consumes(bounds: &Bounds) -> bool {
     bounds.to.is_some()
 }
 
-fn later(one: Option<Version>, other: Option<Version>) -> Option<Version> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(if one.position >= other.position { one } else { other }),
-        (one, other) => one.or(other),
-    }
-}
-
 /// Per asset: up to the highest upper bound of its groups, from the lowest of all cursors that the
 /// claim moves, or that the claim of the replaced trigger moved.
-fn ranges(inputs: &Inputs<'_>, bounds: &BoundsByGroup, replaced: Option<&Trigger>) -> Vec<Range> {
-    let assets: BTreeSet<AssetId> = bounds.values().flat_map(BTreeMap::keys).copied().collect();
-    assets.into_iter().filter_map(|asset| range(inputs, bounds, replaced, asset)).collect()
+fn ranges(
+    inputs: &Inputs<'_>,
+    members: &Members<'_>,
+    bounds: &BoundsByGroup,
+    replaced: Option<&Trigger>,
+) -> Vec<Range> {
+    let mut assets: Vec<AssetId> = bounds.values().flat_map(BTreeMap::keys).copied().collect();
+    assets.sort_unstable();
+    assets.dedup();
+    let old_of: BTreeMap<AssetId, &Range> =
+        replaced.iter().flat_map(|trigger| trigger.ranges.iter().rev()).map(|range| (range.asset, range)).collect();
+    let range = |asset| range(inputs, members.on(asset), bounds, old_of.get(&asset).copied(), asset);
+    assets.into_iter().filter_map(range).collect()
 }
 
-fn range(inputs: &Inputs<'_>, bounds: &BoundsByGroup, replaced: Option<&Trigger>, asset: AssetId) -> Option<Range> {
-    let mine: Vec<&Bounds> = bounds.values().filter_map(|assets| assets.get(&asset)).collect();
-    let to = mine.iter().fold(None, |to, bounds| later(to, bounds.to.clone()));
-    let old = replaced.and_then(|trigger| trigger.ranges.iter().find(|range| range.asset == asset));
+fn range(
+    inputs: &Inputs<'_>,
+    of_asset: &[(&Group, &Member)],
+    bounds: &BoundsByGroup,
+    old: Option<&Range>,
+    asset: AssetId,
+) -> Option<Range> {
+    let mine = || bounds.values().filter_map(|assets| assets.get(&asset));
+    let upper = mine().filter_map(|bounds| bounds.to.as_ref());
+    // Of equal ones the first.
+    let to = upper.reduce(|one, other| if one.position >= other.position { one } else { other });
     let view = inputs.assets.get(&asset);
     let state = view.and_then(|view| view.state);
     let keeps_apart = |group: &Group| group.independent || inputs.target.policies.coalesce == Coalesce::Each;
-    let of_moved_cursors = inputs.target.groups.iter().filter_map(|group| {
-        let member = group.members.iter().find(|member| member.asset == asset)?;
+    let of_moved_cursors = of_asset.iter().filter_map(|(group, member)| {
         if keeps_apart(group) && !bounds.contains_key(&group.name) {
             return None;
         }
-        let taken = member::taken(inputs, &group.name, member, state).version;
-        let moves = position(taken.as_ref()) < position(to.as_ref());
+        let taken = version(member::taken(inputs, &group.name, member, state));
+        let moves = position(taken.as_deref()) < position(to);
         moves.then_some(taken)
     });
-    let kept = mine.iter().copied().chain(old.map(|range| &range.bounds)).filter(|bounds| consumes(bounds));
+    let kept = mine().chain(old.map(|range| &range.bounds)).filter(|bounds| consumes(bounds));
     let from = of_moved_cursors
-        .chain(kept.map(|bounds| bounds.from.clone()))
-        .min_by_key(|version| position(version.as_ref()))
+        .chain(kept.map(|bounds| bounds.from.as_ref().map(Cow::Borrowed)))
+        .min_by_key(|version| position(version.as_deref()))
         .flatten();
-    let members =
-        || inputs.target.groups.iter().flat_map(|group| &group.members).filter(|member| member.asset == asset);
-    let mut aliases: BTreeSet<_> = members().map(|member| member.alias.clone()).collect();
+    let mut aliases: BTreeSet<_> = of_asset.iter().map(|(_, member)| member.alias.clone()).collect();
     aliases.extend(old.into_iter().flat_map(|range| range.aliases.iter().cloned()));
-    let key = members().next().map(|member| member.key.clone()).or_else(|| old.map(|range| range.key.clone()))?;
+    let key = of_asset.first().map(|(_, member)| &member.key).or_else(|| old.map(|range| &range.key))?.clone();
     Some(Range {
         asset,
         key,
         aliases,
-        bounds: Bounds { from, to },
+        bounds: Bounds { from: from.map(Cow::into_owned), to: to.cloned() },
         watermark: state.and_then(|state| state.watermark.as_ref()).map(|watermark| watermark.at.0),
         partition: None,
         tag: None,

@@ -1,41 +1,68 @@
 //! What a target waits for, in plain words.
 
+use std::fmt::Write as _;
+
 use super::{Advance, Conditions, Group, Member, OnFailedVersion, Target};
+
+/// The rules of alternatives as one.
+pub(crate) fn joined<T: AsRef<str>>(rules: impl Iterator<Item = T>) -> String {
+    let mut text = String::new();
+    for rule in rules {
+        if !text.is_empty() {
+            text.push_str(", OR ");
+        }
+        text.push_str(rule.as_ref());
+    }
+    text
+}
 
 impl Target {
     /// The rule of each group in plain words, joined by OR.
     pub fn rule(&self) -> String {
-        self.groups.iter().map(Group::rule).collect::<Vec<_>>().join(", OR ")
+        joined(self.groups.iter().map(Group::rule))
     }
 }
 
 impl Group {
     /// The rule in plain words: "fires when BOTH a AND b have advanced since the last trigger".
     pub fn rule(&self) -> String {
-        let mut names: Vec<String> = self.members.iter().map(Member::rule).collect();
-        names.extend(self.prefixes.iter().map(|prefix| format!("any table of {prefix}")));
-        match (self.advance, names.as_slice()) {
-            (_, [only]) => format!("fires when {only} has advanced since the last trigger"),
-            (Advance::All, [first, second]) => {
-                format!("fires when BOTH {first} AND {second} have advanced since the last trigger")
-            }
-            (Advance::All, many) => {
-                format!("fires when ALL of {} have advanced since the last trigger", many.join(", "))
-            }
-            (Advance::Any, many) => {
-                format!("fires when ANY of {} has advanced since the last trigger", many.join(", "))
-            }
-            (Advance::AtLeast(k), many) => {
-                format!("fires when AT LEAST {k} of {} have advanced since the last trigger", many.join(", "))
+        // Written with each evaluation, of up to 99 members: into one text, without one for each.
+        let mut text = String::with_capacity(64 + 24 * (self.members.len() + self.prefixes.len()));
+        let count = self.members.len() + self.prefixes.len();
+        let is_pair = count == 2 && self.advance == Advance::All;
+        text.push_str("fires when ");
+        match self.advance {
+            _ if count == 1 => {}
+            Advance::All if is_pair => text.push_str("BOTH "),
+            Advance::All => text.push_str("ALL of "),
+            Advance::Any => text.push_str("ANY of "),
+            Advance::AtLeast(k) => {
+                let _ = write!(text, "AT LEAST {k} of ");
             }
         }
+        let between = if is_pair { " AND " } else { ", " };
+        for (at, member) in self.members.iter().enumerate() {
+            text.push_str(if at > 0 { between } else { "" });
+            member.write_rule(&mut text);
+        }
+        for (at, prefix) in self.prefixes.iter().enumerate() {
+            text.push_str(if at + self.members.len() > 0 { between } else { "" });
+            let _ = write!(text, "any table of {prefix}");
+        }
+        let is_one = count == 1 || self.advance == Advance::Any;
+        text.push_str(if is_one { " has" } else { " have" });
+        text.push_str(" advanced since the last trigger");
+        text
     }
 }
 
 impl Member {
-    fn rule(&self) -> String {
+    fn write_rule(&self, text: &mut String) {
+        text.push_str(self.alias.as_str());
         let terms = self.conditions.terms();
-        if terms.is_empty() { self.alias.to_string() } else { format!("{} ({})", self.alias, terms.join(", ")) }
+        if !terms.is_empty() {
+            let _ = write!(text, " ({})", terms.join(", "));
+        }
     }
 }
 

@@ -46,6 +46,7 @@ pub fn trigger_key(parts: &Distinct<'_>) -> TriggerKey {
         && parts.registers.is_empty();
     let form = if is_plain { 1 } else { 2 };
     let mut text = format!("lakebell trigger {form}\ntarget {}\ngeneration {}\n", parts.target, parts.generation);
+    text.reserve(96 * (parts.groups.len() + parts.ranges.len()));
     for group in parts.groups {
         let _ = writeln!(text, "group {group}");
     }

@@ -15,6 +15,7 @@ use crate::asset::AssetKey;
 use crate::ids::{Alias, AssetId, ConnectionName, GroupName, InstanceId, TargetId, TaskCode, TraceId, TriggerKey};
 use crate::policy::{Partition, Window};
 use crate::reason::Reason;
+use crate::start_params::start_parameters;
 use crate::target::WorkflowRef;
 use crate::version::Version;
 
@@ -188,10 +189,16 @@ pub struct Claim {
     pub window: Option<Window>,
     /// The conditions that did not hold.
     pub unmet: Vec<Reason>,
-    /// What the started workflow receives.
-    pub parameters: BTreeMap<String, String>,
     /// The trigger whose data it takes over, with what it inherits.
     pub inherits: Option<Inheritance>,
+}
+
+impl Claim {
+    /// What the started workflow receives. Built where a trigger is, not with each evaluation that
+    /// finds one: there are six for each alias.
+    pub fn parameters(&self) -> BTreeMap<String, String> {
+        start_parameters(&self.key, self.reason, &self.groups, &self.ranges, self.window.as_ref())
+    }
 }
 
 /// What a trigger inherits from the one that it replaces.
@@ -221,6 +228,7 @@ impl Trigger {
             Some((reason, due_at)) => (Status::Waiting { reason }, due_at),
             None => (Status::Queued, resend_at),
         };
+        let parameters = claim.parameters();
         Self {
             key: claim.key,
             target: target.id.clone(),
@@ -236,7 +244,7 @@ impl Trigger {
             partition: claim.partition,
             window: claim.window,
             unmet: claim.unmet,
-            parameters: claim.parameters,
+            parameters,
             claimed_at: now,
             trace,
             replaces: claim.inherits.as_ref().map(|inherited| inherited.from.clone()),

@@ -345,7 +345,7 @@ fn trigger_keys() {
 #[test]
 fn start_parameters() {
     let plan = evaluation(None).plan.unwrap();
-    golden("start_parameters", &plan.claim.parameters);
+    golden("start_parameters", &plan.claim.parameters());
     let (_, trigger) = steps().swap_remove(0);
     golden("start_parameters_claimed", &trigger.parameters);
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use lakebell_domain::ids::{GroupName, TriggerKey};
-use lakebell_domain::start_params::start_parameters;
 use lakebell_domain::target::Advance;
 use lakebell_domain::trigger::{
     Arrow, ArrowName, Bounds, Claim, Distinct, Inheritance, Range, StartReason, Status, Trigger, WaitReason,
@@ -43,7 +42,6 @@ fn claim(inherits: Option<Inheritance>) -> Claim {
         registers: &[],
     });
     Claim {
-        parameters: start_parameters(&key, StartReason::Ready, &groups, std::slice::from_ref(&range), None),
         key,
         reason: StartReason::Ready,
         partition: None,
