@@ -95,6 +95,22 @@ impl Told {
         any_passed && standing.values().all(|check| check.found == Found::Passed || saved(check))
     }
 
+    /// Whether the newest verdict on a version surely is FAILED, of versions surely visible up to `seen`.
+    fn is_surely_blocked(&self, seen: u64) -> bool {
+        let ordinals: BTreeSet<u64> = self.sure.iter().chain(&self.doubtful).map(|check| check.ordinal).collect();
+        for ordinal in ordinals.into_iter().rev() {
+            if self.may_have_passed(ordinal) {
+                return false;
+            }
+            let has_doubts = self.doubtful.iter().any(|check| check.ordinal == ordinal);
+            let has_failed = self.standing(ordinal).values().any(|check| check.found == Found::Failed);
+            if ordinal <= seen && has_failed {
+                return !has_doubts;
+            }
+        }
+        false
+    }
+
     /// The verdicts that an asset keeps, of commits up to `newest`, newest first: PASSED, FAILED
     /// (`Some(false)`) or unknown.
     fn kept(&self, newest: u64) -> impl Iterator<Item = (u64, Option<bool>)> {
@@ -157,6 +173,8 @@ impl Policies {
 
     async fn step(&mut self) {
         let known: BTreeSet<_> = self.run.before.triggers.keys().cloned().collect();
+        let q = self.run.before.assets.get(&self.run.d.ids["q"]);
+        let seen = q.and_then(|head| head.state.table.as_ref()).map_or(0, |table| table.position.ordinal.0);
         let mut answered = None;
         match self.run.below(20) {
             0..=1 => self.commit_with_watermark(),
@@ -164,7 +182,7 @@ impl Policies {
             3..=5 => self.check(),
             6..=8 if !self.pending.is_empty() => answered = self.push().await,
             9 if self.run.below(3) == 0 => self.pass().await,
-            9 => self.run.d.scheduler.fault(StartFault::Permanent),
+            9 => self.refuse_starts(),
             10 => self.redrive().await,
             11..=12 => self.plan_other_worker(),
             _ => self.run.act().await,
@@ -172,7 +190,7 @@ impl Policies {
         self.run.check_step();
         // What was told in this step may have come after a claim of another worker.
         let new = self.run.before.triggers.values().filter(|trigger| !known.contains(&trigger.key));
-        let mut wrong: Vec<String> = new.filter_map(|trigger| self.never_unchecked(trigger)).collect();
+        let mut wrong: Vec<String> = new.filter_map(|trigger| self.never_unchecked(trigger, seen)).collect();
         if let Some(check) = answered {
             self.told.doubtful.remove(&check);
             self.told.sure.insert(check);
@@ -248,6 +266,15 @@ impl Policies {
         self.run.revive();
     }
 
+    /// The next starts fail for good, or have to be tried again later.
+    fn refuse_starts(&self) {
+        if self.run.below(3) == 0 {
+            self.run.d.scheduler.fault(StartFault::Permanent);
+        } else {
+            (0..self.run.below(4)).for_each(|_| self.run.d.scheduler.fault(StartFault::NoMaster));
+        }
+    }
+
     /// Another worker does something between two calls of a later step.
     fn plan_other_worker(&mut self) {
         let ports = self.run.d.world.quiet_ports();
@@ -276,8 +303,8 @@ impl Policies {
     }
 
     /// Rule 4: a version whose checks had not passed is not taken, unless a trigger that is
-    /// replaced had taken it.
-    fn never_unchecked(&self, trigger: &Trigger) -> Option<String> {
+    /// replaced had taken it; and none below a failed one where that blocks. `seen` was surely read.
+    fn never_unchecked(&self, trigger: &Trigger, seen: u64) -> Option<String> {
         let asks = ["passed", "passing-over", "passed-and"].map(target_id);
         let q = self.run.d.ids["q"];
         let range = trigger.ranges.iter().find(|range| range.asset == q)?;
@@ -285,9 +312,12 @@ impl Policies {
         let replaced = trigger.replaces.as_ref().and_then(|key| self.run.before.triggers.get(key));
         let of_replaced = replaced.and_then(|replaced| replaced.ranges.iter().find(|range| range.asset == q));
         let is_kept = of_replaced.is_some_and(|old| old.bounds.to.as_ref() == Some(to));
-        let is_right = is_kept || self.told.may_have_passed(to.position.ordinal.0);
-        let told = || self.told.standing(to.position.ordinal.0);
-        (!is_right).then(|| format!("rule 4: trigger {} took {}, of which {:?}", trigger.key, to.snapshot_id, told()))
+        let standing = self.told.standing(to.position.ordinal.0);
+        if !is_kept && !self.told.may_have_passed(to.position.ordinal.0) {
+            return Some(format!("rule 4: trigger {} took {}, of which {standing:?}", trigger.key, to.snapshot_id));
+        }
+        let blocks = trigger.target != target_id("passing-over");
+        (blocks && self.told.is_surely_blocked(seen)).then(|| format!("rule 4: trigger {} was blocked", trigger.key))
     }
 
     /// Rule 7 where each version or window stands for itself.
