@@ -5,8 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use lakebell_domain::cursor::{Taken, TargetCursor};
-use lakebell_domain::ids::{AssetId, TargetId, TriggerKey};
+use lakebell_domain::ids::{AssetId, GroupName, TargetId, TriggerKey};
+use lakebell_domain::policy::{Every, Window};
 use lakebell_domain::trigger::{Status, Trigger};
 use lakebell_domain::version::{Position, Version};
 use lakebell_engine::ports::items::Item;
@@ -15,7 +17,7 @@ use lakebell_engine::records::{AssetHead, Definition};
 use crate::table::Committed;
 
 /// Everything that is recorded, decoded.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Records {
     /// Assets by id.
     pub assets: BTreeMap<AssetId, AssetHead>,
@@ -31,30 +33,34 @@ impl Records {
     /// Decodes a dump of the store. Items of other kinds are passed over; a damaged one is an error.
     pub fn of(items: &[Item]) -> Result<Self, String> {
         let mut records = Self::default();
-        for item in items {
-            let bad = |error: serde_json::Error| format!("{}/{}: {error}", item.key.pk, item.key.sk);
-            let (kind, id) = item.key.pk.split_once('#').unwrap_or((item.key.pk.as_str(), ""));
-            match (kind, item.key.sk.as_str()) {
-                ("A", "0") => {
-                    let id = id.parse().map_err(|error| format!("{error}"))?;
-                    records.assets.insert(id, serde_json::from_str(&item.doc).map_err(bad)?);
-                }
-                ("T", "DEF") => {
-                    let id = id.parse().map_err(|error| format!("{error}"))?;
-                    records.definitions.insert(id, serde_json::from_str(&item.doc).map_err(bad)?);
-                }
-                ("T", "CUR") => {
-                    let id = id.parse().map_err(|error| format!("{error}"))?;
-                    records.cursors.insert(id, serde_json::from_str(&item.doc).map_err(bad)?);
-                }
-                ("K", _) => {
-                    let trigger: Trigger = serde_json::from_str(&item.doc).map_err(bad)?;
-                    records.triggers.insert(trigger.key.clone(), trigger);
-                }
-                _ => {}
-            }
-        }
+        items.iter().try_for_each(|item| records.take_in(item))?;
         Ok(records)
+    }
+
+    /// Decodes one item, in the place of what was known of it.
+    pub fn take_in(&mut self, item: &Item) -> Result<(), String> {
+        let bad = |error: serde_json::Error| format!("{}/{}: {error}", item.key.pk, item.key.sk);
+        let (kind, id) = item.key.pk.split_once('#').unwrap_or((item.key.pk.as_str(), ""));
+        match (kind, item.key.sk.as_str()) {
+            ("A", "0") => {
+                let id = id.parse().map_err(|error| format!("{error}"))?;
+                self.assets.insert(id, serde_json::from_str(&item.doc).map_err(bad)?);
+            }
+            ("T", "DEF") => {
+                let id = id.parse().map_err(|error| format!("{error}"))?;
+                self.definitions.insert(id, serde_json::from_str(&item.doc).map_err(bad)?);
+            }
+            ("T", "CUR") => {
+                let id = id.parse().map_err(|error| format!("{error}"))?;
+                self.cursors.insert(id, serde_json::from_str(&item.doc).map_err(bad)?);
+            }
+            ("K", _) => {
+                let trigger: Trigger = serde_json::from_str(&item.doc).map_err(bad)?;
+                self.triggers.insert(trigger.key.clone(), trigger);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn of_target<'a>(&'a self, target: &'a TargetId) -> impl Iterator<Item = &'a Trigger> {
@@ -158,6 +164,54 @@ impl Records {
         wrong
     }
 
+    /// Rule 7 with `each`: the triggers of a group are the pairs of the k-th versions of its members,
+    /// in order. `counted` are the ordinals of each member that count, oldest first. At rest all are
+    /// there; before, the first ones.
+    pub fn each_in_pairs(
+        &self,
+        target: &TargetId,
+        group: &GroupName,
+        counted: &BTreeMap<AssetId, Vec<u64>>,
+        is_at_rest: bool,
+    ) -> Vec<String> {
+        type Pair = BTreeMap<AssetId, (Option<u64>, Option<u64>)>;
+        let pair = |k: usize| -> Pair {
+            let before = |versions: &[u64]| k.checked_sub(1).and_then(|at| versions.get(at).copied());
+            counted.iter().map(|(asset, versions)| (*asset, (before(versions), versions.get(k).copied()))).collect()
+        };
+        let complete = counted.values().map(Vec::len).min().unwrap_or(0);
+        let expected: Vec<Pair> = (0..complete).map(pair).collect();
+        let ordinal = |version: &Option<Version>| version.as_ref().map(|version| version.position.ordinal.0);
+        let mut found: Vec<(Pair, Timestamp)> = self
+            .of_target(target)
+            .filter(|trigger| trigger.groups.contains(group))
+            .map(|trigger| {
+                let bounds = trigger.ranges.iter().map(|range| (range.asset, &range.bounds));
+                let pair = bounds.map(|(asset, bounds)| (asset, (ordinal(&bounds.from), ordinal(&bounds.to))));
+                (pair.collect(), trigger.claimed_at)
+            })
+            .collect();
+        found.sort_by_key(|(pair, _)| pair.values().map(|(_, to)| *to).collect::<Vec<_>>());
+        in_order(target, found, &expected, is_at_rest)
+    }
+
+    /// Rule 7 with windows: each window from the one that holds `first` to the last that `reached`
+    /// completes is one trigger, in order. At rest all are there; before, the first ones.
+    pub fn each_window_once(
+        &self,
+        target: &TargetId,
+        every: &Every,
+        first: Timestamp,
+        reached: Timestamp,
+        is_at_rest: bool,
+    ) -> Vec<String> {
+        let following = std::iter::successors(Some(every.containing(first)), |window| Some(every.after(window.end)));
+        let expected: Vec<Option<Window>> = following.take_while(|window| window.end <= reached).map(Some).collect();
+        let mut found: Vec<_> = self.of_target(target).map(|trigger| (trigger.window, trigger.claimed_at)).collect();
+        found.sort_by_key(|(window, claimed_at)| (*window, *claimed_at));
+        in_order(target, found, &expected, is_at_rest)
+    }
+
     /// Rule 3 at rest: nothing that is ready is left, and every trigger has ended. `ready` are the
     /// targets that an evaluation finds READY now.
     pub fn nothing_left(&self, ready: &[TargetId]) -> Vec<String> {
@@ -169,6 +223,24 @@ impl Records {
         );
         wrong
     }
+}
+
+/// What was found is what was expected, or the beginning of it, and was claimed in this order.
+fn in_order<T: PartialEq + std::fmt::Debug>(
+    target: &TargetId,
+    found: Vec<(T, Timestamp)>,
+    expected: &[T],
+    is_at_rest: bool,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if !found.is_sorted_by_key(|(_, claimed_at)| *claimed_at) {
+        wrong.push(format!("rule 7: the triggers of {target} were not claimed in the order of what they take"));
+    }
+    let found: Vec<T> = found.into_iter().map(|(what, _)| what).collect();
+    if !expected.starts_with(&found) || (is_at_rest && found.len() < expected.len()) {
+        wrong.push(format!("rule 7: {target} took {found:?} and not {expected:?}"));
+    }
+    wrong
 }
 
 fn is_superseded(trigger: &Trigger) -> bool {

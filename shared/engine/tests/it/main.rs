@@ -4,6 +4,7 @@
 
 mod advice;
 mod budget;
+mod cases;
 mod claim;
 mod compensate;
 mod dispatch;
