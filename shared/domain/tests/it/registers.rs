@@ -59,7 +59,7 @@ fn the_first_read_is_the_baseline_and_there_is_one() {
 }
 
 #[test]
-fn the_watermark_is_a_maximum() {
+fn case_73_the_watermark_is_a_maximum() {
     let mut state = state_of([evidence(with_watermark(1, "APPEND", 700)), evidence(with_watermark(2, "APPEND", 300))]);
     let watermark = state.watermark.clone().unwrap();
     assert_eq!((watermark.at, watermark.version), (Millis(700), Some(version(0, 1))));
@@ -70,7 +70,7 @@ fn the_watermark_is_a_maximum() {
 }
 
 #[test]
-fn the_minimum_long_is_no_watermark() {
+fn case_72_the_minimum_long_is_no_watermark() {
     let mut state = state_of([]);
     let pushed = apply(&mut state, &Evidence::WatermarkPushed(Millis(i64::MIN)), 1);
     assert!(matches!(pushed, Outcome::Ignored(_)), "{pushed:?}");

@@ -18,4 +18,5 @@ mod policies;
 mod refusals;
 mod simulation;
 mod support;
+mod times;
 mod withdrawn;

@@ -89,7 +89,7 @@ async fn hours_pair_only_with_their_like() {
 }
 
 #[tokio::test]
-async fn a_partition_is_there_once_its_commit_is() {
+async fn case_79_a_partition_is_there_once_its_commit_is() {
     let mut d = Deployment::with(&["a"]).await;
     d.commit("a", "APPEND").await;
     declare(&d, &json!([by_day("a")])).await;
@@ -196,7 +196,7 @@ fn what_is_no_partition_is_refused_with_its_field() {
 }
 
 #[tokio::test]
-async fn a_month_needs_all_weeks_that_touch_it() {
+async fn case_26_a_month_needs_all_weeks_that_touch_it() {
     let mut d = Deployment::with(&["months", "weeks"]).await;
     let of = |table: &str, period: &str| json!({"asset": key(table), "every": {"period": period, "timeZone": "UTC"}});
     let at = |text: &str| {
@@ -257,4 +257,14 @@ async fn a_delta_commit_names_the_partitions_that_it_touched() {
         d.run_dispatcher().await;
     }
     assert_eq!(started(&d), ["dt=2"], "an optimisation touches none, and one that was taken is taken");
+}
+
+#[tokio::test]
+async fn case_75_the_default_partition_is_one_like_any_other() {
+    let mut d = Deployment::with(&["a"]).await;
+    d.commit("a", "APPEND").await;
+    declare(&d, &json!([by_day("a")])).await;
+    assert_eq!(done(&d, "a", "dt=__DEFAULT_PARTITION__", None).await, Outcome::Advanced);
+    d.run_dispatcher().await;
+    assert_eq!(started(&d), ["dt=__DEFAULT_PARTITION__"]);
 }

@@ -181,7 +181,7 @@ async fn a_target_that_holds_on_failure_waits_for_a_redrive() {
 }
 
 #[tokio::test]
-async fn resuming_takes_one_trigger_over_all_or_nothing() {
+async fn case_10_resuming_takes_one_trigger_over_all_or_nothing() {
     for (on_resume, expected) in [("latest", vec!["a(-,2]", "a(2,3]"]), ("skip", vec!["a(2,3]"])] {
         let mut d = Deployment::with(&["a"]).await;
         d.declare(&with(&["a"], &json!({"onResume": on_resume}))).await;
@@ -235,14 +235,18 @@ async fn a_reset_target_may_start_for_the_same_versions_again() {
 }
 
 #[tokio::test]
-async fn what_is_passed_over_starts_nothing() {
+async fn case_44_what_is_passed_over_starts_nothing() {
     let mut d = Deployment::with(&["a", "b"]).await;
     d.declare(&with(&["a", "b"], &json!({}))).await;
     d.commit("a", "APPEND").await;
     let ports = d.world.quiet_ports();
     operate::pass_over(&ports, &target_id("t"), Some(d.ids["a"]), &trace()).await.unwrap();
     d.commit("b", "APPEND").await;
-    assert_eq!(d.why("t").await.verdict, Verdict::Waiting);
+    let why = d.why("t").await.reason.unwrap();
+    assert_eq!(
+        (why.code, why.expected.as_str()),
+        (ReasonCode::NoNewVersion, "a commit that changes data beyond snapshot 1")
+    );
     d.commit("a", "APPEND").await;
     d.run_dispatcher().await;
     assert_eq!(Deployment::took(&d.triggers("t")[0]), ["a(1,2]", "b(-,1]"]);
@@ -268,7 +272,7 @@ async fn a_group_begins_where_its_declaration_says() {
 }
 
 #[tokio::test]
-async fn each_version_is_one_trigger_however_they_come() {
+async fn case_8_each_version_is_one_trigger_however_they_come() {
     let mut d = Deployment::with(&["a", "b"]).await;
     d.declare(&with(&["a", "b"], &json!({"coalesce": "each"}))).await;
     for _ in 0..3 {
@@ -286,7 +290,7 @@ async fn each_version_is_one_trigger_however_they_come() {
 }
 
 #[tokio::test]
-async fn chosen_writers_count_alone() {
+async fn case_77_chosen_writers_count_alone() {
     let mut d = Deployment::with(&["a"]).await;
     let mut document = serde_json::to_value(with(&["a"], &json!({}))).unwrap();
     document["groups"][0]["dependencies"][0]["operations"] = json!({"exclude": ["jo*"]});
@@ -300,7 +304,7 @@ async fn chosen_writers_count_alone() {
 }
 
 #[tokio::test]
-async fn a_prefix_takes_in_what_is_registered_later() {
+async fn case_32_a_prefix_takes_in_what_is_registered_later() {
     let mut d = Deployment::with(&["ods_a", "dwd_a"]).await;
     let document = json!({
         "name": "t", "workflowDefinitionCode": 11,
