@@ -175,7 +175,7 @@ async fn two_hundred_commits_told_twice_and_out_of_order_keep_every_rule() {
         begun.elapsed().as_secs_f64()
     );
 
-    // One more commit to every table: the last trigger of every target carries the newest versions.
+    // One more commit to every table: the last trigger of every target carries the newest versions that may start it.
     for table in &mut tables {
         table.append().await;
     }
@@ -194,9 +194,10 @@ async fn two_hundred_commits_told_twice_and_out_of_order_keep_every_rule() {
         };
         let assets = definition.target.assets();
         let newest: Vec<Option<u64>> = assets.into_keys().map(reached).collect();
-        // With k of n, fewer than k members may have moved since.
+        // With k of n, fewer than k members may have moved since. And where b's last commit but one was still waiting for
+        // a, the last one of a starts both with that, and b's last one waits for a again.
         let behind = newest.iter().filter(|taken| **taken != Some(COMMITS + 1)).count();
-        let may_wait = usize::from(target.name.as_str() == "two-of-four");
+        let may_wait = usize::from(["two-of-four", "a-and-b"].contains(&target.name.as_str()));
         assert!(behind <= may_wait, "{target} took {newest:?}");
     }
 }
