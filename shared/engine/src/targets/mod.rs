@@ -151,14 +151,7 @@ pub(crate) async fn begin_anew(ports: &Ports, id: &TargetId) -> Result<(), Engin
         }
         let mut anew = live.clone();
         anew.target.generation += 1;
-        let keys: Vec<_> = anew.target.assets().into_keys().map(layout::head).collect();
-        let items = ports.items.get(&keys).await?;
-        let mut heads = BTreeMap::new();
-        for asset in anew.target.assets().into_keys() {
-            if let Some(item) = store::pick(&items, &layout::head(asset)) {
-                heads.insert(asset, store::decode::<AssetHead>(item)?.value);
-            }
-        }
+        let heads = pointers::heads(ports, &anew.target).await?;
         let mut cursors = TargetCursor {
             definition_rev: definition.rev + 1,
             paused: cursor.value.paused.clone(),

@@ -33,9 +33,15 @@ pub(super) async fn put(
         reads_partitions: target.reads_partitions(),
         follows_rewrites_after: if follows { Some(spec.settle_time()?) } else { None },
     };
-    for asset in &members {
-        put_one(ports, *asset, &pointer).await?;
+    for asset in members {
+        put_one(ports, asset, &pointer).await?;
     }
+    heads(ports, target).await
+}
+
+/// The heads of a target's assets; those never seen have none.
+pub(super) async fn heads(ports: &Ports, target: &Target) -> Result<BTreeMap<AssetId, AssetHead>, EngineError> {
+    let members: Vec<AssetId> = target.assets().into_keys().collect();
     let keys: Vec<_> = members.iter().map(|asset| layout::head(*asset)).collect();
     let items = ports.items.get(&keys).await?;
     let mut heads = BTreeMap::new();
