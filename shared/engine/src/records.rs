@@ -84,6 +84,12 @@ impl Ring {
     pub fn find(&self, ordinal: Ordinal) -> Option<&RingEntry> {
         self.versions.iter().rev().find(|entry| entry.ordinal == ordinal)
     }
+
+    /// The version with this ordinal, where it is still held and `etag` does not already say that
+    /// the object is the one that was read.
+    pub fn find_unless_same(&self, ordinal: Ordinal, etag: Option<&str>) -> Option<&RingEntry> {
+        self.find(ordinal).filter(|entry| etag != Some(entry.etag.as_str()))
+    }
 }
 
 /// The mark that a target depends on an asset.

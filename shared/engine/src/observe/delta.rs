@@ -235,10 +235,7 @@ impl Reader<'_> {
         ordinal: Ordinal,
         etag: Option<&str>,
     ) -> Result<Reading, Stop> {
-        let Some(entry) = ring.find(ordinal) else { return Ok(Reading::default()) };
-        if etag == Some(entry.etag.as_str()) {
-            return Ok(Reading::default());
-        }
+        let Some(entry) = ring.find_unless_same(ordinal, etag) else { return Ok(Reading::default()) };
         let Some(version) = version_of(ordinal) else { return Ok(Reading::default()) };
         let evidence = match self.commit(version).await? {
             Some(found) if found.commit.fingerprint() == entry.fingerprint => return Ok(Reading::default()),

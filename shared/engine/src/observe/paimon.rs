@@ -170,10 +170,7 @@ impl Reader<'_> {
         ordinal: Ordinal,
         etag: Option<&str>,
     ) -> Result<Reading, Stop> {
-        let Some(entry) = ring.find(ordinal) else { return Ok(Reading::default()) };
-        if etag == Some(entry.etag.as_str()) {
-            return Ok(Reading::default());
-        }
+        let Some(entry) = ring.find_unless_same(ordinal, etag) else { return Ok(Reading::default()) };
         match self.snapshot(ordinal.0).await? {
             Some(found) if found.snapshot.fingerprint() == entry.fingerprint => Ok(Reading::default()),
             Some(found) => {
