@@ -170,7 +170,8 @@ async fn register_by(
         let hint = Hint { asset: id, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
         let observed = observe::observe(ports, &hint).await?;
         evaluate::evaluate_dependents(ports, &observed, trace).await?;
-        if is_new {
+        // Also where a person says it again: the run that wrote it may have died before this.
+        if is_new || by == Registrar::Person {
             // The asset is written: whoever subscribes after this sees it, and who did before is here.
             for target in targets::subscribers(ports, &spec.key).await? {
                 targets::take_in(ports, &target, trace).await?;

@@ -13,6 +13,7 @@ mod queue;
 mod scheduler;
 mod storage;
 pub mod storage_contract;
+pub mod sim;
 pub mod table;
 mod tap;
 mod time;

@@ -76,7 +76,9 @@ pub async fn declare(
     for _ in 0..MAX_LOST_RACES {
         let known = load(ports, &id).await?;
         let named = snapshots::ordinals(&assets);
-        let begin = Begin::Declared(&spec.start_from, &named);
+        // What is new in the same declaration is a table that its prefixes take in, registered since.
+        let is_same = known.live().is_some_and(|live| live.spec == *spec);
+        let begin = if is_same { Begin::AtZero } else { Begin::Declared(&spec.start_from, &named) };
         let Some((definition, is_changed)) = put(ports, &known, project, spec, &assets, begin).await? else { continue };
         if let (Some(before), true) = (known.definition.as_ref(), is_changed) {
             let kept: Vec<AssetPrefix> = prefixes.iter().cloned().collect();
