@@ -17,6 +17,7 @@ pub enum Operation {
     ObserveAsset,
     AcceptRewrite,
     ReadWithdrawn,
+    ReadLineage,
     ListUnregisteredAssets,
     PushEvents,
     ListEvents,
@@ -79,7 +80,7 @@ const fn route(
 }
 
 /// Every route.
-pub const ROUTES: [Route; 36] = [
+pub const ROUTES: [Route; 37] = [
     route("POST", "/projects/{p}/assets", Operation::RegisterAsset, "Register an asset", &[], &[200, 201]),
     route("GET", "/projects/{p}/assets", Operation::ListAssets, "List assets", PAGE, &[200]),
     route(
@@ -113,6 +114,14 @@ pub const ROUTES: [Route; 36] = [
         Operation::ReadWithdrawn,
         "Which triggers took versions that a held rewrite withdrew",
         &[],
+        &[200],
+    ),
+    route(
+        "GET",
+        "/projects/{p}/assets/{assetKey}/lineage",
+        Operation::ReadLineage,
+        "What a table is made from, and what is made from it",
+        &["direction", "steps"],
         &[200],
     ),
     route(

@@ -10,7 +10,7 @@ use lakebell_domain::event::{Event, Outcome};
 use lakebell_domain::ids::TraceId;
 use lakebell_engine::push::{self, Accepted, Named, Pushed, Receipt};
 use lakebell_engine::{ErrorKind, history};
-use lakebell_lambda::report_evaluated;
+use lakebell_lambda::{report_evaluated, report_loops};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -202,7 +202,7 @@ async fn store(context: &Context, pushed: &Pushed, trace: &TraceId) -> Result<It
     let (format, name) = (cloudevent::format_of(pushed), name_of(pushed));
     let about = [("assetKey", name.as_str())];
     context.metrics.count(Measure::EventReceived { source_type: format }, &about);
-    let Accepted { receipt, evaluated } = match Box::pin(push::push(&context.ports, pushed, trace)).await {
+    let Accepted { receipt, evaluated, loops } = match Box::pin(push::push(&context.ports, pushed, trace)).await {
         Ok(accepted) => accepted,
         Err(error) => {
             let error = ApiError::from(error);
@@ -248,6 +248,7 @@ async fn store(context: &Context, pushed: &Pushed, trace: &TraceId) -> Result<It
         "pushed"
     );
     report_evaluated(&context.metrics, &evaluated);
+    report_loops(&context.metrics, &loops);
     Ok(item)
 }
 
