@@ -3,6 +3,7 @@
 //! Every hint (a storage notification, a push, a scan) ends in [`observe`], which reads the
 //! table's own commits; every write that can make a target ready is followed by an evaluation.
 
+pub mod access;
 pub mod advice;
 pub mod asset_settings;
 pub mod assets;
@@ -19,6 +20,7 @@ pub mod ports;
 pub mod push;
 pub mod records;
 pub mod replay;
+pub mod rules;
 pub mod settings;
 pub mod store;
 pub mod targets;

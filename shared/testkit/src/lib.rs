@@ -10,7 +10,6 @@
 pub mod contract;
 mod items;
 mod queue;
-pub mod rules;
 mod scheduler;
 mod storage;
 pub mod storage_contract;
