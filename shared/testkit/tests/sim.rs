@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lakebell_testkit::sim::{Plan, shrink, simulate};
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 30;
 const STEPS: u64 = 1500;
 
 #[test]

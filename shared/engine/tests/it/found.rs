@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lakebell_domain::ids::AttemptId;
 use lakebell_domain::target::TargetSpec;
-use lakebell_engine::ports::items::{Index, Item, ItemStore, Key, Page, Range, Write, Written};
 use lakebell_engine::ports::Ports;
+use lakebell_engine::ports::items::{Index, Item, ItemStore, Key, Page, Range, Write, Written};
 use lakebell_engine::{EngineError, evaluate, layout, operate, store, targets};
 use lakebell_testkit::{Fault, Op, PaimonTable};
 use serde_json::json;
@@ -109,8 +109,7 @@ async fn with_a_table_that_was_not_taken_in() -> (Deployment, TargetSpec) {
 async fn register(d: &mut Deployment) {
     let location = d.tables["ods_b"].location().parse().unwrap();
     let spec = lakebell_engine::assets::AssetSpec::new(key("ods_b"), location);
-    let registered =
-        lakebell_engine::assets::register(&d.world.quiet_ports(), PROJECT, &spec, &trace()).await.unwrap();
+    let registered = lakebell_engine::assets::register(&d.world.quiet_ports(), PROJECT, &spec, &trace()).await.unwrap();
     d.ids.insert("ods_b".to_owned(), registered.id);
 }
 

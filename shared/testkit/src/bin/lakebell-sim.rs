@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use lakebell_testkit::sim::{Counts, Plan, Report, shrink, simulate};
 
-const USAGE: &str = "lakebell-sim [--seed FIRST] [--seeds N] [--steps M] [--threads T] [--only STEP,STEP] [--tell] [--no-shrink]";
+const USAGE: &str =
+    "lakebell-sim [--seed FIRST] [--seeds N] [--steps M] [--threads T] [--only STEP,STEP] [--tell] [--no-shrink]";
 /// How long a failing run is made smaller.
 const SHRINKING: Duration = Duration::from_secs(60);
 

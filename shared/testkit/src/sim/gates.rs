@@ -28,9 +28,8 @@ pub(super) fn closed(records: &Records, trigger: &Trigger) -> Option<String> {
         let mut others = of_target.filter(|other| other.key != trigger.key);
         // An interval counts from when the one before was evaluated, which a slow run does long before
         // it claims.
-        let is_near = |other: &Trigger| {
-            trigger.claimed_at.duration_since(other.claimed_at).abs() < SignedDuration::from_mins(1)
-        };
+        let is_near =
+            |other: &Trigger| trigger.claimed_at.duration_since(other.claimed_at).abs() < SignedDuration::from_mins(1);
         return others
             .any(|other| is_near(other))
             .then(|| format!("rule 4: trigger {} was claimed in the interval after another", trigger.key));

@@ -112,7 +112,9 @@ pub(super) fn variants(name: &str) -> Vec<TargetSpec> {
             document(json!([group("x", "all", &["a"]), group("y", "all", &["c"])]), json!({})),
             document(all(&["b", "c"]), json!({"coalesce": "each"})),
         ],
-        "prefix" => vec![document(json!([{"name": "g", "dependencies": [{"asset": "paimon://ods_db/p_*"}]}]), json!({}))],
+        "prefix" => {
+            vec![document(json!([{"name": "g", "dependencies": [{"asset": "paimon://ods_db/p_*"}]}]), json!({}))]
+        }
         _ => vec![document(all(&["c"]), json!({}))],
     };
     let specs = documents.into_iter().map(serde_json::from_value);

@@ -339,7 +339,11 @@ impl Run {
         };
         state.tell(format!("{seconds} s pass"));
         if state.dice.below(4) == 0 {
-            if state.dice.below(2) == 0 { self.outside.items.freeze_indexes() } else { self.outside.items.thaw_indexes() }
+            if state.dice.below(2) == 0 {
+                self.outside.items.freeze_indexes()
+            } else {
+                self.outside.items.thaw_indexes()
+            }
         }
         drop(state);
         self.outside.advance(Duration::from_secs(seconds as u64));

@@ -227,7 +227,8 @@ impl Port {
         if self.ds_percent() == 0 {
             return Turn::Well;
         }
-        let turns = [Turn::Reset, Turn::Reset, Turn::Reset, Turn::NoMaster, Turn::Busy, Turn::Refused, Turn::Unauthorized];
+        let turns =
+            [Turn::Reset, Turn::Reset, Turn::Reset, Turn::NoMaster, Turn::Busy, Turn::Refused, Turn::Unauthorized];
         let mut state = self.outside.state();
         let turn = state.dice.pick(&turns).unwrap_or(Turn::Well);
         state.tell(format!("worker {}: the start of {trigger} meets {turn:?}", self.worker));
@@ -326,7 +327,9 @@ impl Scheduler for Port {
                 let ds = &mut state.ds;
                 if ds.line == Line::V31 && !ds.commands.is_empty() {
                     ds.undecided.insert(trigger.clone());
-                    return CheckOutcome::Undecided { detail: "a command is pending, and whose is not told".to_owned() };
+                    return CheckOutcome::Undecided {
+                        detail: "a command is pending, and whose is not told".to_owned(),
+                    };
                 }
                 if ds.line != Line::V31 && ds.commands.contains(trigger) {
                     return CheckOutcome::Found { instances: ds.visible(trigger) };

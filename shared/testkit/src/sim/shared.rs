@@ -182,7 +182,8 @@ impl State {
             let sent = self.swept.entry(trigger.clone()).or_default();
             *sent += 1;
             if *sent >= known.sends.max(1) + u32::from(known.has_ended()) {
-                self.wrong.push(format!("rule 5: the sweep has sent trigger {trigger} {sent} times, and counted fewer"));
+                self.wrong
+                    .push(format!("rule 5: the sweep has sent trigger {trigger} {sent} times, and counted fewer"));
             }
         }
     }

@@ -91,9 +91,9 @@ impl Run {
             of_tables(state).into_iter().map(|(id, table)| (id, table.ever())).collect();
         let mut wrong = state.records.never_invented(&committed);
         // A target that is altered depends on a table for some of the time only.
-        let shifts = |target: &TargetId| self.names.iter().any(|name| {
-            menu::is_shifting(name) && menu::target_id(name) == *target
-        });
+        let shifts = |target: &TargetId| {
+            self.names.iter().any(|name| menu::is_shifting(name) && menu::target_id(name) == *target)
+        };
         let mut steady = state.records.clone();
         steady.definitions.retain(|target, _| !shifts(target));
         // Groups that keep to themselves take the same data once each.
@@ -130,15 +130,20 @@ impl Run {
         };
         let mut wrong = Vec::new();
         for trigger in state.records.triggers.values().filter(|trigger| trigger.target == target) {
-            let to = trigger.ranges.iter().find(|range| range.asset == asset).and_then(|range| range.bounds.to.as_ref());
+            let to =
+                trigger.ranges.iter().find(|range| range.asset == asset).and_then(|range| range.bounds.to.as_ref());
             let Some(to) = to.filter(|_| trigger.unmet.is_empty() && trigger.replaces.is_none()) else { continue };
             let ordinal = to.position.ordinal.0;
             if !self.checked.iter().any(|check| check.ordinal == ordinal && check.has_passed) {
                 wrong.push(format!("rule 4: trigger {} took {ordinal}, which never passed", trigger.key));
             }
         }
-        let kept: Vec<(u64, bool)> =
-            latest.range(..=table.newest()).rev().take(KEPT).map(|(ordinal, (_, passed))| (*ordinal, *passed)).collect();
+        let kept: Vec<(u64, bool)> = latest
+            .range(..=table.newest())
+            .rev()
+            .take(KEPT)
+            .map(|(ordinal, (_, passed))| (*ordinal, *passed))
+            .collect();
         let is_blocked = kept.first().is_some_and(|(_, has_passed)| !has_passed);
         let data = table.data();
         let due = kept.iter().find(|(ordinal, has_passed)| *has_passed && data.contains(ordinal)).map(|(at, _)| *at);
@@ -257,7 +262,10 @@ fn as_in_storage(
     if let Some(data) = &head.state.data {
         let newest = there.values().rfind(|commit| commit.is_data).map(|commit| commit.ordinal);
         if newest.is_some_and(|newest| newest != data.mark.version.position.ordinal.0) {
-            wrong.push(format!("rule 3: the data of {name} is at {} on record, not at {newest:?}", data.mark.version.position));
+            wrong.push(format!(
+                "rule 3: the data of {name} is at {} on record, not at {newest:?}",
+                data.mark.version.position
+            ));
         }
     }
     let highest = there.values().filter_map(|commit| commit.watermark).max();
@@ -277,8 +285,7 @@ fn as_in_storage(
 /// Rule 3 by what truly happened, whatever the evaluator says: a plain group whose members have all
 /// advanced in storage beyond its cursors was not started.
 fn lost(state: &State, target: &TargetId) -> Vec<String> {
-    let (Some(definition), Some(cursor)) =
-        (state.records.definitions.get(target), state.records.cursors.get(target))
+    let (Some(definition), Some(cursor)) = (state.records.definitions.get(target), state.records.cursors.get(target))
     else {
         return Vec::new();
     };
@@ -297,9 +304,9 @@ fn lost(state: &State, target: &TargetId) -> Vec<String> {
         }
         let advanced = group.members.iter().filter(|member| {
             let Some(head) = state.records.assets.get(&member.asset) else { return false };
-            let newest = tables.get(&member.asset).and_then(|table| {
-                table.there().values().rfind(|commit| commit.is_data).map(|commit| commit.ordinal)
-            });
+            let newest = tables
+                .get(&member.asset)
+                .and_then(|table| table.there().values().rfind(|commit| commit.is_data).map(|commit| commit.ordinal));
             let Some(newest) = newest else { return false };
             let newest = Position { epoch: head.state.epoch, ordinal: Ordinal(newest) };
             match cursor.at(&group.name, member.asset) {

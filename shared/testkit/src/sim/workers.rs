@@ -153,7 +153,8 @@ pub(super) fn settle(outside: &Outside, worker: u64, job: Job, outcome: Result<(
         Ok(()) => {
             state.ended_well(worker);
             // Some come twice.
-            let is_repeated = matches!(job, Job::Message(_) | Job::Notify { .. } | Job::Check(_) | Job::Backfill { .. });
+            let is_repeated =
+                matches!(job, Job::Message(_) | Job::Notify { .. } | Job::Check(_) | Job::Backfill { .. });
             if is_repeated && !state.is_calm && state.dice.chance(100) && state.may_happen() {
                 state.pending.push(job);
             }
