@@ -7,6 +7,7 @@ mod demo;
 mod failure;
 mod licenses;
 mod local;
+mod mutants;
 mod package;
 mod process;
 mod progress;

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::failure::Outcome;
+use crate::mutants;
 use crate::process;
 use crate::progress::Progress;
 use crate::workspace::Workspace;
@@ -28,10 +29,19 @@ pub(crate) struct SimArguments {
     /// With one seed: tell the run call by call
     #[arg(long, requires = "seed")]
     tell: bool,
+    /// Break each paragraph of the protocol, look whether the simulation tells, and write the table
+    #[arg(long, conflicts_with_all = ["seed", "seeds"])]
+    mutants: bool,
+    /// Only the mutant of this name
+    #[arg(long, value_name = "NAME", requires = "mutants")]
+    mutant: Option<String>,
 }
 
 /// Build the simulation with a profile of its own, and run it.
 pub(crate) fn run(workspace: &Workspace, progress: &Progress, arguments: &SimArguments) -> Outcome {
+    if arguments.mutants {
+        return mutants::run(workspace, progress, arguments.steps, arguments.threads, arguments.mutant.as_deref());
+    }
     progress.step("building the simulation", || {
         let mut cargo = workspace.cargo();
         cargo.args(["build", "--locked", "--profile", "sim", "--package", "lakebell-testkit", "--bin", "lakebell-sim"]);
