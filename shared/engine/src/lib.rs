@@ -12,6 +12,7 @@ pub mod dispatch;
 mod error;
 pub mod evaluate;
 pub mod history;
+pub mod idempotency;
 pub mod layout;
 pub mod observe;
 pub mod operate;

@@ -7,6 +7,7 @@ mod events;
 mod operate;
 mod records;
 mod settings;
+mod tokens;
 mod triggers;
 
 use crate::answer::Answer;
@@ -53,6 +54,10 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::PutWarehouse => settings::put_warehouse(call).await,
         Operation::ListWarehouses => settings::warehouses(call).await,
         Operation::DeleteWarehouse => settings::delete_warehouse(call).await,
+        Operation::CreateToken => tokens::create(call).await,
+        Operation::ListTokens => tokens::list(call).await,
+        Operation::RotateToken => tokens::rotate(call).await,
+        Operation::RevokeToken => tokens::revoke(call).await,
         Operation::PushEventsByPath => events::push_by_path(call).await,
     }
 }
