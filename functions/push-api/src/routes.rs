@@ -25,6 +25,7 @@ pub enum Operation {
     ObserveAsset,
     AcceptRewrite,
     ReadWithdrawn,
+    ReadLineage,
     ListUnregisteredAssets,
     PushEvents,
     ListEvents,
