@@ -63,6 +63,11 @@ impl Answer {
         self.is_replayed
     }
 
+    /// 200 with a document that is there already.
+    pub(crate) fn document(text: &str) -> Self {
+        Self { status: 200, body: text.to_owned(), is_secret: false, is_replayed: false }
+    }
+
     /// 204.
     pub(crate) const fn empty() -> Self {
         Self { status: 204, body: String::new(), is_secret: false, is_replayed: false }

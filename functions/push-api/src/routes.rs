@@ -59,6 +59,7 @@ pub enum Operation {
     ListTokens,
     RotateToken,
     RevokeToken,
+    ReadOpenApi,
     PushEventsByPath,
 }
 

@@ -16,6 +16,9 @@ use crate::handler::Call;
 use crate::problem::ApiError;
 use crate::routes::Operation;
 
+/// The `OpenAPI` document of this API. A test makes it of the code; the zip compresses it.
+const OPEN_API: &str = include_str!("../../../../schema/openapi.json");
+
 /// Runs an operation.
 pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer, ApiError> {
     match operation {
@@ -60,6 +63,7 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::ListTokens => tokens::list(call).await,
         Operation::RotateToken => tokens::rotate(call).await,
         Operation::RevokeToken => tokens::revoke(call).await,
+        Operation::ReadOpenApi => Ok(Answer::document(OPEN_API)),
         Operation::PushEventsByPath => events::push_by_path(call).await,
     }
 }

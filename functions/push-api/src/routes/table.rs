@@ -128,6 +128,7 @@ pub const ROUTES: &[Route] = &[
     get("/tokens", Operation::ListTokens, ADMIN, "List all tokens").query(PAGE),
     post("/tokens/{tokenId}/rotate", Operation::RotateToken, ADMIN, "Give a token a new secret"),
     delete("/tokens/{tokenId}", Operation::RevokeToken, ADMIN, "Revoke a token"),
+    get("/openapi.json", Operation::ReadOpenApi, Needs::AnyToken, "Read the OpenAPI document of this API"),
     post(
         "/w/{token}/asset-events",
         Operation::PushEventsByPath,

@@ -13,6 +13,7 @@ mod evidence;
 mod keys;
 mod logs;
 mod once;
+mod openapi;
 mod operate;
 mod rights;
 mod settings;

@@ -66,9 +66,9 @@ async fn a_signed_message_is_taken_and_no_other() {
         }),
     ];
     for (what, change) in changes {
-        let mut changed = good.clone();
-        change(&mut changed);
-        assert_eq!(api.raw(changed).await.status_code, 401, "{what}");
+        let mut event = good.clone();
+        change(&mut event);
+        assert_eq!(api.raw(event).await.status_code, 401, "{what}");
     }
 }
 

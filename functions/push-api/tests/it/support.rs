@@ -161,7 +161,7 @@ impl Api {
         let asked = NewToken {
             name: "test".to_owned(),
             project,
-            rights: BTreeSet::from_iter(rights.iter().copied()).try_into().unwrap(),
+            rights: rights.iter().copied().collect::<BTreeSet<_>>().try_into().unwrap(),
             carried,
             life_days: access::DEFAULT_LIFE_DAYS,
             is_signed: false,
