@@ -178,7 +178,7 @@ impl Look<'_> {
     async fn register(&mut self, database: &str, spec: AssetSpec) -> Result<(), EngineError> {
         let Self { ports, warehouse, trace, .. } = *self;
         // A folder `<database>.db` is a database's; others may be anything.
-        if !database.ends_with(".db") {
+        if database.strip_suffix(".db").is_none() {
             self.done.asked += 1;
             if !observe::is_table_of(&*ports.storage, &spec.location, warehouse.format).await? {
                 return Ok(());

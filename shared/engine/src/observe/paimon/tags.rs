@@ -81,6 +81,6 @@ fn seen_in(rows: &[(String, Listed)]) -> TagsSeen {
     for (name, row) in rows {
         digest.update([name.as_bytes(), b"\0", row.etag.as_bytes(), b"\0"].concat());
     }
-    let digest = digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    TagsSeen { digest, newest: rows.iter().filter_map(|(_, row)| row.modified).max() }
+    let digest = digest.finalize().iter().take(16).fold(0_u128, |digest, byte| (digest << 8) | u128::from(*byte));
+    TagsSeen { digest: format!("{digest:032x}"), newest: rows.iter().filter_map(|(_, row)| row.modified).max() }
 }
