@@ -128,7 +128,8 @@ fn cargo(workspace: &Workspace, tree: &Path) -> Command {
     let mut cargo = workspace.cargo();
     cargo.current_dir(tree).args(["build", "--offline", "--profile", "sim"]);
     cargo.args(["--package", "lakebell-testkit", "--bin", "lakebell-sim"]);
-    cargo.arg("--target-dir").arg(workspace.target(""));
+    // Its own folder: cargo tells crates of two checkouts apart by their place in the checkout alone.
+    cargo.arg("--target-dir").arg(workspace.target("mutants/build"));
     cargo
 }
 

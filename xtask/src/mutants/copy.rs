@@ -71,9 +71,7 @@ pub(super) fn build(workspace: &Workspace, mutants: &[Mutant]) -> Outcome<PathBu
     let lock = fs::read_to_string(root.join("Cargo.lock")).during("read Cargo.lock")?;
     put(&tree.join("Cargo.lock"), &lock)?;
     super::build(workspace, &tree)?;
-    let program = workspace.target("mutants/lakebell-sim");
-    fs::copy(workspace.target("sim/lakebell-sim"), &program).during("keep the program of the mutants")?;
-    Ok(program)
+    Ok(workspace.target("mutants/build/sim/lakebell-sim"))
 }
 
 /// The workspace without the crates that the simulation does not need.

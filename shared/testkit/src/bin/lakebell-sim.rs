@@ -10,7 +10,7 @@ use lakebell_testkit::sim::{Counts, Plan, Report, shrink, simulate};
 const USAGE: &str =
     "lakebell-sim [--seed FIRST] [--seeds N] [--steps M] [--threads T] [--only STEP,STEP] [--tell] [--no-shrink]";
 /// How long a failing run is made smaller.
-const SHRINKING: Duration = Duration::from_secs(60);
+const SHRINKING: Duration = Duration::from_mins(1);
 
 /// What to run.
 struct Options {

@@ -31,7 +31,7 @@ pub(super) fn closed(records: &Records, trigger: &Trigger) -> Option<String> {
         let is_near =
             |other: &Trigger| trigger.claimed_at.duration_since(other.claimed_at).abs() < SignedDuration::from_mins(1);
         return others
-            .any(|other| is_near(other))
+            .any(is_near)
             .then(|| format!("rule 4: trigger {} was claimed in the interval after another", trigger.key));
     }
     None

@@ -119,8 +119,8 @@ async fn carry(port: Port, ports: Ports, message: Message, deadline: Timestamp) 
             let hint = Hint { asset, look: Look::Whole, source: Source::Poll, trace };
             Box::pin(Watcher::new(ports).look(&hint)).await.map(|_| ())
         }
-        // What the scheduler says about a workflow decides nothing.
-        Message::Advise { .. } => Ok(()),
+        // What the scheduler says about a workflow decides nothing, and no run has a warehouse.
+        Message::Advise { .. } | Message::LookForTables { .. } => Ok(()),
     }
 }
 
@@ -213,8 +213,11 @@ pub(super) fn meaning(error: &EngineError) -> Meaning {
     }
 }
 
+/// What a person may ask about a trigger.
+pub(super) type Ask = fn(TriggerKey) -> Request;
+
 /// The triggers of a run that a person may do something about: failed, held, or not sent yet.
-pub(super) fn about(status: &Status) -> Option<fn(TriggerKey) -> Request> {
+pub(super) fn about(status: &Status) -> Option<Ask> {
     match status {
         Status::Failed { .. } => Some(Request::Redrive),
         Status::Unknown { held: true, .. } => Some(Request::Decide),

@@ -11,7 +11,7 @@ use lakebell_domain::ids::AttemptId;
 use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::items::{Index, Item, ItemStore, Key, Page, Range, Write, Written};
 use lakebell_engine::ports::queue::{Message, Queue};
-use lakebell_engine::ports::storage::{Listed, Listing, Opened, TableStorage};
+use lakebell_engine::ports::storage::{ConsumerFiles, Listed, Listing, Opened, TableStorage};
 use lakebell_engine::ports::time::{Clock, Random};
 use lakebell_engine::{EngineError, ErrorKind};
 
@@ -59,6 +59,8 @@ impl Port {
         Ports {
             items: Arc::clone(&port) as Arc<dyn ItemStore>,
             storage: Arc::clone(&port) as Arc<dyn TableStorage>,
+            // No table of a simulation keeps a consumer file.
+            consumers: Arc::clone(&self.outside.storage) as Arc<dyn ConsumerFiles>,
             queue: Arc::clone(&port) as Arc<dyn Queue>,
             clock: Arc::clone(&port) as Arc<dyn Clock>,
             random: port,
@@ -210,9 +212,15 @@ impl TableStorage for Port {
         answered(fault, self.outside.storage.list(bucket, listing).await?)
     }
 
-    async fn folders(&self, bucket: &str, prefix: &str, limit: usize) -> Result<Vec<String>, EngineError> {
+    async fn folders(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, EngineError> {
         let fault = self.enter(|| format!("folders {prefix}"), false).await?;
-        answered(fault, self.outside.storage.folders(bucket, prefix, limit).await?)
+        answered(fault, self.outside.storage.folders(bucket, prefix, after, limit).await?)
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Profile {
 impl Profile {
     pub(super) fn of(seed: u64) -> Self {
         let dice = Dice::at(seed, u64::MAX);
-        let is_intact = seed % 2 == 0;
+        let is_intact = seed.is_multiple_of(2);
         let mut targets: Vec<&'static str> = menu::NAMES.iter().copied().filter(|_| dice.below(5) < 2).collect();
         if targets.is_empty() {
             targets.push("both");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lakebell_domain::ids::TriggerKey;
 use lakebell_domain::trigger::Status;
 
-use super::job::{Job, Request};
+use super::job::{Ask, Job, Request};
 use super::menu::{LATER, REWRITTEN};
 use super::run::Run;
 use super::verify::Stage;
@@ -24,11 +24,12 @@ impl Run {
             // What was sent arrives in the end; people and writers do not give up either.
             self.work_off().await;
         } else {
-            let mut state = self.outside.state();
-            state.pending.retain(|job| matches!(job, Job::Check(_) | Job::Backfill { .. } | Job::Ask(_)));
-            drop(state);
+            let is_kept = |job: &Job| matches!(job, Job::Check(_) | Job::Backfill { .. } | Job::Ask(_));
+            self.outside.state().pending.retain(is_kept);
             self.work_off().await;
             self.outside.state().pending.clear();
+            // One that was begun before ends first.
+            self.carry_out(Job::Pass).await;
             self.carry_out(Job::Pass).await;
         }
         self.let_time_pass().await;
@@ -130,14 +131,14 @@ impl Run {
     }
 
     /// Triggers that wait for a person.
-    fn stuck(&self) -> Vec<(TriggerKey, fn(TriggerKey) -> Request)> {
+    fn stuck(&self) -> Vec<(TriggerKey, Ask)> {
         let state = self.outside.state();
         let open = |key: &TriggerKey| {
             let mut cursors = state.records.cursors.values();
             cursors.any(|cursor| cursor.open.as_ref() == Some(key))
         };
         let triggers = state.records.triggers.values();
-        let stuck = triggers.filter_map(|trigger| -> Option<(TriggerKey, fn(TriggerKey) -> Request)> {
+        let stuck = triggers.filter_map(|trigger| -> Option<(TriggerKey, Ask)> {
             match trigger.status() {
                 Status::Failed { .. } if open(&trigger.key) => Some((trigger.key.clone(), Request::Redrive)),
                 Status::Unknown { held: true, .. } => Some((trigger.key.clone(), Request::Decide)),

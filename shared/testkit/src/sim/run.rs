@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lakebell_domain::ids::TriggerKey;
 
-use super::job::{self, Check, Job, Request};
+use super::job::{self, Ask, Check, Job, Request};
 use super::lake::Table;
 use super::menu::{self, LATER, REWRITTEN, TABLES};
 use super::plan::Plan;
@@ -84,7 +84,7 @@ impl Run {
             run.wanted.insert(name.clone(), Some(0));
             let is_prefix = name == "prefix";
             let job = Job::Ask(Request::Declare { name, variant: 0 });
-            if is_prefix && plan.seed % 3 > 0 {
+            if is_prefix && !plan.seed.is_multiple_of(3) {
                 // Declared while the tables are registered.
                 let later = LATER.iter().map(|table| Job::Ask(Request::Register((*table).to_owned())));
                 run.outside.state().pending.extend(later.chain([job]));
@@ -107,7 +107,7 @@ impl Run {
         }
         let deadline = self.outside.now() + job::FUNCTION;
         let outcome = job::run(port, job.clone(), deadline).await;
-        settle(&self.outside, worker, job, outcome);
+        settle(&self.outside, worker, job, &outcome);
     }
 
     fn know_assets(&self) {
@@ -124,7 +124,7 @@ impl Run {
         };
         let deaths = self.outside.state().profile.deaths;
         let requests = self.outside.state().profile.requests;
-        let chances = [25, 12, requests, 6, 10, 6, 4, deaths, 25, 130];
+        let chances = [25, 30, requests, 6, 10, 6, 4, deaths, 25, 130];
         let mut below = 0;
         let what = chances.iter().position(|chance| {
             below += chance;
@@ -159,7 +159,13 @@ impl Run {
         let mut state = self.outside.state();
         let State { ds, dice, tables, .. } = &mut *state;
         ds.time_passes(now, dice);
-        tables.values_mut().for_each(|table| table.show(step, now));
+        let goes_on = dice.below(6) == 0;
+        for table in tables.values_mut() {
+            if goes_on {
+                table.go_on(step);
+            }
+            table.show(step, now);
+        }
         drop(state);
         self.workers.end_overdue();
     }
@@ -203,7 +209,9 @@ impl Run {
             return;
         }
         let name = {
+            let is_of_rewritten = state.profile.has_rewrites && state.dice.below(2) == 0;
             let names: Vec<&str> = TABLES.iter().chain(&LATER).copied().collect();
+            let names = if is_of_rewritten { REWRITTEN.to_vec() } else { names };
             state.dice.pick(&names).unwrap_or("a")
         };
         let is_data = state.dice.below(5) > 0;
@@ -233,20 +241,17 @@ impl Run {
         let Some(table) = state.tables.get_mut(name) else { return };
         let newest = table.newest();
         let said = match what {
-            _ if table.is_busy() => {
-                table.go_on(step);
-                "goes on"
-            }
-            0..=2 if table.begin_rollback(by, until) => "is rolled back",
-            3 if newest > 0 => {
+            _ if table.is_busy() => return,
+            0..=6 if table.begin_rollback(by, until) => "is rolled back",
+            7 if newest > 0 => {
                 table.drop_table(step);
                 "is dropped"
             }
-            4..=5 if newest > 3 => {
+            8..=9 if newest > 3 => {
                 table.expire(step, by + 1);
                 "expires"
             }
-            6..=9 if newest > by => {
+            10..=13 if newest > by => {
                 table.hide(newest + 1 - by.min(2), step, until);
                 "hides a snapshot for a moment"
             }
@@ -263,7 +268,7 @@ impl Run {
         }
         let at = state.dice.below(self.names.len());
         let Some(name) = self.names.get(at).cloned() else { return };
-        let triggers: Vec<(TriggerKey, fn(TriggerKey) -> Request)> = state
+        let triggers: Vec<(TriggerKey, Ask)> = state
             .records
             .triggers
             .values()
@@ -285,7 +290,7 @@ impl Run {
             13 => Request::Fire { name, request: number % 5 },
             14 => Request::Accept(REWRITTEN[usize::try_from(number).unwrap_or(0) % 3].to_owned()),
             15 => Request::Register(LATER[usize::try_from(number).unwrap_or(0) % 2].to_owned()),
-            16 if state.profile.has_rewrites && number % 3 == 0 => Request::Deregister("e".to_owned()),
+            16 if state.profile.has_rewrites && number.is_multiple_of(3) => Request::Deregister("e".to_owned()),
             16 if state.profile.has_rewrites && number % 3 == 1 => Request::Register("e".to_owned()),
             16 if is_shifting => {
                 self.wanted.insert(name.clone(), None);
@@ -340,9 +345,9 @@ impl Run {
         state.tell(format!("{seconds} s pass"));
         if state.dice.below(4) == 0 {
             if state.dice.below(2) == 0 {
-                self.outside.items.freeze_indexes()
+                self.outside.items.freeze_indexes();
             } else {
-                self.outside.items.thaw_indexes()
+                self.outside.items.thaw_indexes();
             }
         }
         drop(state);

@@ -134,7 +134,7 @@ impl State {
         may
     }
 
-    pub(super) fn tell(&mut self, line: String) {
+    pub(super) fn tell(&mut self, line: impl std::fmt::Display) {
         if self.plan.tells {
             if self.story.len() >= STORY {
                 self.story.remove(0);

@@ -33,7 +33,7 @@ pub(super) enum Stage {
 
 impl Run {
     /// Adds everything that does not hold.
-    pub(super) async fn verify(&mut self, stage: Stage) {
+    pub(super) async fn verify(&mut self, at: Stage) {
         let declared = job::ids(&self.names);
         let ports = self.workers.port().ports();
         let explained = match targets::explain(&ports, &declared).await {
@@ -57,18 +57,18 @@ impl Run {
             Ok(_) => vec!["rule 5: what was written is not what was checked".to_owned()],
             Err(damaged) => vec![format!("rule 5: {damaged}")],
         };
-        wrong.extend(match stage {
+        wrong.extend(match at {
             Stage::FaultsStopped => what_may_start(&state.records, &items).nothing_left(&ready),
             Stage::InOrder => state.records.nothing_left(&ready),
         });
         wrong.extend(state.records.in_order());
         wrong.extend(self.ranges(&state));
         wrong.extend(started(&state));
-        if stage == Stage::InOrder || state.profile.is_intact {
+        if at == Stage::InOrder || state.profile.is_intact {
             wrong.extend(taken_in(&state));
         }
         wrong.extend(ended_by_right(&state));
-        if stage == Stage::InOrder {
+        if at == Stage::InOrder {
             let (assets, events) = (of_tables(&state), events(&items));
             for (id, table) in &assets {
                 wrong.extend(as_in_storage(&state, *id, table, events.get(id)));
@@ -174,7 +174,7 @@ impl Run {
             let counted: BTreeMap<AssetId, Vec<u64>> =
                 ["a", "b"].iter().filter_map(|table| Some((*ids.get(*table)?, data(table)))).collect();
             let found = group.into_iter().flat_map(|group| state.records.each_in_pairs(&pairs, &group, &counted, true));
-            wrong.extend(found.filter(not_about_clocks));
+            wrong.extend(found.filter(|line| not_about_clocks(line)));
         }
         let window = menu::target_id("window");
         let marks = state.tables.get("w").and_then(Table::watermarks);
@@ -185,7 +185,7 @@ impl Run {
             let every = serde_json::from_value(serde_json::json!({"period": "1h", "timeZone": "UTC"})).ok();
             if let (Some(every), Some(first), Some(reached)) = (every, moment(first), moment(reached)) {
                 let found = state.records.each_window_once(&window, &every, first, reached, true);
-                wrong.extend(found.into_iter().filter(not_about_clocks));
+                wrong.extend(found.into_iter().filter(|line| not_about_clocks(line)));
             }
         }
         wrong
@@ -194,7 +194,7 @@ impl Run {
 
 /// Machines whose clocks differ may stamp two claims in another order than they came in. That each
 /// range begins where the one before it ended says that they came in order.
-fn not_about_clocks(line: &String) -> bool {
+fn not_about_clocks(line: &str) -> bool {
     !line.contains("were not claimed in the order")
 }
 
@@ -309,13 +309,11 @@ fn lost(state: &State, target: &TargetId) -> Vec<String> {
                 .and_then(|table| table.there().values().rfind(|commit| commit.is_data).map(|commit| commit.ordinal));
             let Some(newest) = newest else { return false };
             let newest = Position { epoch: head.state.epoch, ordinal: Ordinal(newest) };
-            match cursor.at(&group.name, member.asset) {
-                Some(taken) => taken.position().is_none_or(|taken| taken < newest),
-                None => {
-                    let baseline = head.state.baseline.as_ref().and_then(|baseline| baseline.version.as_ref());
-                    baseline.is_none_or(|baseline| baseline.position < newest)
-                }
-            }
+            let taken = match cursor.at(&group.name, member.asset) {
+                Some(taken) => taken.position(),
+                None => head.state.baseline.as_ref().and_then(|known| known.version.as_ref()).map(|v| v.position),
+            };
+            taken.is_none_or(|taken| taken < newest)
         });
         let needed = match group.advance {
             Advance::All => group.members.len(),

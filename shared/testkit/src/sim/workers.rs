@@ -87,7 +87,7 @@ impl Workers {
         let waker = Waker::from(Arc::clone(&worker.flag));
         if let Poll::Ready(outcome) = worker.future.as_mut().poll(&mut Context::from_waker(&waker)) {
             let worker = self.at_work.swap_remove(at);
-            settle(&self.outside, worker.id, worker.job, outcome);
+            settle(&self.outside, worker.id, worker.job, &outcome);
         }
         true
     }
@@ -146,7 +146,7 @@ fn come_again(state: &mut State, job: Job) {
 }
 
 /// What becomes of a job that has ended.
-pub(super) fn settle(outside: &Outside, worker: u64, job: Job, outcome: Result<(), EngineError>) {
+pub(super) fn settle(outside: &Outside, worker: u64, job: Job, outcome: &Result<(), EngineError>) {
     let mut state = outside.state();
     state.tell(format!("worker {worker} ends: {outcome:?}"));
     match outcome.as_ref().map_err(job::meaning) {
