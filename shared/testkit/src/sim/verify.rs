@@ -304,6 +304,11 @@ fn lost(state: &State, target: &TargetId) -> Vec<String> {
         }
         let advanced = group.members.iter().filter(|member| {
             let Some(head) = state.records.assets.get(&member.asset) else { return false };
+            // A first read goes back to a commit of data, and no further than a file that is away: what lies
+            // below counts as expired.
+            if head.state.data.is_none() {
+                return false;
+            }
             let newest = tables
                 .get(&member.asset)
                 .and_then(|table| table.there().values().rfind(|commit| commit.is_data).map(|commit| commit.ordinal));
