@@ -7,11 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::event::Source;
 use lakebell_domain::ids::TraceId;
 use lakebell_engine::evaluate::{Subject, evaluate_all};
+use lakebell_engine::inbox::{self, Accepted, Content, Letter};
 use lakebell_engine::observe::{Hint, Look};
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::{EngineError, ErrorKind, store};
 pub use lakebell_lambda::ComeAgain;
-use lakebell_lambda::{deadline, hand_back, report_evaluated};
+use lakebell_lambda::{deadline, hand_back, report_evaluated, report_worked};
 use lambda_runtime::LambdaEvent;
 use serde_json::Value;
 use tracing::Instrument;
@@ -79,6 +80,20 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
             let evaluated = evaluate_all(ports, &subjects, &BTreeMap::new(), trace).await?;
             report_evaluated(metrics, &evaluated);
         }
+        Work::Message(Message::Letters { receipts, .. }) => {
+            for receipt in receipts {
+                if let Some(worked) = Box::pin(inbox::work(ports, receipt, trace)).await? {
+                    report_worked(metrics, receipt, &worked);
+                }
+            }
+        }
+        Work::Entry(entry) => {
+            let named = (entry.source.clone(), entry.id.clone());
+            let letter = Letter::new(ports, None, named, Content::Entry(entry.clone()), trace);
+            if inbox::accept(ports, vec![letter], trace).await.contains(&Accepted::NotNow) {
+                return Err(EngineError::new(ErrorKind::Unavailable, "the event could not be stored"));
+            }
+        }
         // The unwrapper refuses it.
         Work::Message(Message::Dispatch { .. } | Message::Advise { .. }) => {}
     }
@@ -99,8 +114,9 @@ const fn trace_of(work: &Work) -> Option<&TraceId> {
             Message::Dispatch { trace, .. }
             | Message::Advise { trace, .. }
             | Message::Evaluate { trace, .. }
+            | Message::Letters { trace, .. }
             | Message::Observe { trace, .. },
         ) => Some(trace),
-        Work::Object(_) => None,
+        Work::Object(_) | Work::Entry(_) => None,
     }
 }

@@ -54,6 +54,18 @@ pub enum Operation {
     ListWarehouses,
     DeleteWarehouse,
     PushEventsByPath,
+    ReadOutcome,
+    ReadQuarantine,
+    ListAliases,
+    ConfirmAlias,
+    PushLineage,
+    PushLineageBatch,
+    PushQuality,
+    PaimonPartitionDone,
+    HudiCommit,
+    IcebergMetrics,
+    HudiCommitByPath,
+    IcebergMetricsByPath,
 }
 
 /// What a caller needs for a route. Each row of the table states it.
@@ -67,6 +79,8 @@ pub enum Needs {
     /// headers. It says which project it is for. One that is stale reaches the handler, which finds
     /// it in `Call::caller` and answers as its writer can bear.
     PathToken(Right),
+    /// A token with this right of any project or of the deployment: what is sent is from its writer.
+    Writer(Right),
 }
 
 /// One route.

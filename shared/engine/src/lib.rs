@@ -12,6 +12,7 @@ pub mod dispatch;
 mod error;
 pub mod evaluate;
 pub mod history;
+pub mod inbox;
 pub mod layout;
 pub mod lineage;
 pub mod observe;

@@ -5,6 +5,7 @@
 mod access;
 mod advice;
 mod assets;
+mod clients;
 mod control;
 mod dependencies;
 mod docs;
@@ -18,3 +19,4 @@ mod settings;
 mod support;
 mod tokens;
 mod triggers;
+mod writers;

@@ -16,6 +16,7 @@ mod table;
 
 pub(crate) use recognise::agree;
 pub use recognise::is_table_of;
+pub(crate) use table::uuid_of;
 
 use std::collections::BTreeSet;
 

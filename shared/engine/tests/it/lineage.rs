@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lakebell_domain::ids::TargetId;
+use lakebell_domain::ids::{ProjectCode, TargetId};
 use lakebell_domain::target::WorkflowRef;
 use lakebell_engine::lineage::{self, Dataset, Direction, Flow, FoundLoop, Shown, StartedBy};
 use lakebell_engine::ports::time::Clock as _;
@@ -34,7 +34,7 @@ impl Deployment {
     async fn lineage(&self, table: &str) -> Shown {
         let both = [Direction::Upstream, Direction::Downstream];
         let asset = (self.ids[table], &key(table));
-        lineage::show(&self.world.quiet_ports(), asset, &both, 8, |_| true).await.unwrap()
+        lineage::show(&self.world.quiet_ports(), asset, &both, 8, PROJECT).await.unwrap()
     }
 
     async fn warnings(&self, name: &str) -> Vec<String> {
@@ -64,6 +64,17 @@ async fn edges_are_shown_both_ways_over_several_steps() {
     assert_eq!(edges(&d.lineage("a").await), expected);
     d.world.clock.advance(Duration::from_secs(31 * 24 * 3600));
     assert_eq!(edges(&d.lineage("a").await), Vec::<String>::new(), "forgotten after 30 days");
+}
+
+#[tokio::test]
+async fn tables_of_other_projects_are_not_told_of() {
+    let d = Deployment::with(&["a", "b", "c"]).await;
+    d.flows(&flow(&["a"], &["b"], None)).await;
+    d.flows(&flow(&["b"], &["c"], None)).await;
+    let both = [Direction::Upstream, Direction::Downstream];
+    let asset = (d.ids["a"], &key("a"));
+    let shown = lineage::show(&d.world.quiet_ports(), asset, &both, 8, ProjectCode(8)).await.unwrap();
+    assert_eq!(edges(&shown), ["1 paimon://ods_db/a -> a table of another project by job spark/daily"]);
 }
 
 #[tokio::test]
