@@ -8,6 +8,7 @@ pub mod advice;
 pub mod asset_settings;
 pub mod assets;
 pub mod compensate;
+pub mod consumer;
 pub mod dispatch;
 mod error;
 pub mod evaluate;
