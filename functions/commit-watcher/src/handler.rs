@@ -9,6 +9,7 @@ use lakebell_domain::ids::TraceId;
 use lakebell_engine::evaluate::{Subject, evaluate_all};
 use lakebell_engine::inbox::{self, Accepted, Content, Letter};
 use lakebell_engine::observe::{Hint, Look};
+use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::watch::Watched;
 use lakebell_engine::{EngineError, ErrorKind, compensate, consumer, store};
@@ -62,9 +63,7 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
 async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Context) -> Result<(), EngineError> {
     let Context { watcher, metrics } = context;
     let ports = watcher.ports();
-    if deadline.duration_since(ports.clock.now()) < ENOUGH_TIME {
-        return Err(EngineError::new(ErrorKind::Unavailable, "too little time is left in this invocation"));
-    }
+    enough_time(deadline, ports)?;
     match work {
         Work::Object(created) => {
             let watched = watcher.created(created, trace).await?;
@@ -91,6 +90,7 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
         }
         Work::Message(Message::Letters { receipts, .. }) => {
             for receipt in receipts {
+                enough_time(deadline, ports)?;
                 if let Some(worked) = Box::pin(inbox::work(ports, receipt, trace)).await? {
                     report_worked(metrics, receipt, &worked);
                 }
@@ -105,6 +105,13 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
         }
         // The unwrapper refuses it.
         Work::Message(Message::Dispatch { .. } | Message::Advise { .. }) => {}
+    }
+    Ok(())
+}
+
+fn enough_time(deadline: Timestamp, ports: &Ports) -> Result<(), EngineError> {
+    if deadline.duration_since(ports.clock.now()) < ENOUGH_TIME {
+        return Err(EngineError::new(ErrorKind::Unavailable, "too little time is left in this invocation"));
     }
     Ok(())
 }

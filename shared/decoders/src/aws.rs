@@ -100,8 +100,8 @@ fn table_in(event: &Node<'_>, database: &str, name: &str) -> Result<TableRef, Re
 /// One verdict for each ruleset that was evaluated on a table of the catalog.
 fn data_quality(content: &mut Content, event: &Node<'_>, at: Option<jiff::Timestamp>) -> Result<(), Refusal> {
     let detail = event.get("detail");
-    let context = detail.get("context");
-    let (Some(database), Some(name)) = (context.get("databaseName").text(), context.get("tableName").text()) else {
+    let about = detail.get("context");
+    let (Some(database), Some(name)) = (about.get("databaseName").text(), about.get("tableName").text()) else {
         content.skip("Data Quality Evaluation Results Available", "a job's own evaluation names no table");
         return Ok(());
     };
@@ -114,7 +114,7 @@ fn data_quality(content: &mut Content, event: &Node<'_>, at: Option<jiff::Timest
         // Rules that were not evaluated are no verdict.
         _ => CheckResult::Errored,
     };
-    let run = context.get("runId").text().or_else(|| detail.get("resultId").text()).map(bounded);
+    let run = about.get("runId").text().or_else(|| detail.get("resultId").text()).map(bounded);
     let rulesets: Vec<&str> = detail.get("rulesetNames").list().iter().filter_map(Node::text).collect();
     for ruleset in if rulesets.is_empty() { vec!["glue data quality"] } else { rulesets } {
         let says = Says::Check {

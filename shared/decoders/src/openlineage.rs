@@ -207,7 +207,7 @@ fn mention(facets: &[&Node<'_>]) -> Option<Mention> {
 }
 
 fn search(node: &Node<'_>, depth: usize, left: &mut usize, found: &mut [Option<Mention>; 3]) {
-    let mut note = |name: &str, value: Option<&str>| {
+    let mut take = |name: &str, value: Option<&str>| {
         let Some(value) = value else { return };
         match name {
             "lakebell_trigger_key" => found[0] = value.parse().ok().map(Mention::Trigger),
@@ -217,10 +217,10 @@ fn search(node: &Node<'_>, depth: usize, left: &mut usize, found: &mut [Option<M
         }
     };
     if let (Some(key), value) = (node.get("key").text(), node.get("value").text()) {
-        note(key, value);
+        take(key, value);
     }
     for (name, value) in node.members() {
-        note(name, value.text());
+        take(name, value.text());
     }
     if depth == 0 {
         return;
@@ -268,7 +268,8 @@ impl Said<'_, '_> {
             ([], _) => {}
             (tests, [only]) => self.tests(only, tests)?,
             _ => {
-                self.content.skip("run.facets.test", "its tests name no dataset, and the run has not exactly one input")
+                let why = "its tests name no dataset, and the run has not exactly one input";
+                self.content.skip("run.facets.test", why);
             }
         }
         Ok(())

@@ -270,12 +270,11 @@ fn great_expectations(document: &Node<'_>, mut checks: Checks<'_>) -> Result<Ent
     }
     if let Some(suite) = suite {
         let said = document.get("success").bool();
-        let result = match (errored, failed) {
-            (_, true) => CheckResult::Failed,
-            (true, false) => CheckResult::Errored,
-            // Only warnings failed: the suite as a whole has passed.
-            (false, false) if said.is_some() => CheckResult::Passed,
-            (false, false) => CheckResult::Errored,
+        let result = match said {
+            _ if failed => CheckResult::Failed,
+            // Where only warnings failed, the suite as a whole has passed.
+            Some(_) if !errored => CheckResult::Passed,
+            _ => CheckResult::Errored,
         };
         let whole = Check { name: suite, result, severity: Severity::Error, run: validation, at: Some(at), started_at };
         checks.add(table, &whole)?;

@@ -246,7 +246,27 @@ pub fn digest(parts: &[&str]) -> String {
 /// for what is none.
 pub fn partition_of(path: &str) -> Option<String> {
     let path = path.trim_matches('/');
-    (!path.is_empty() && path.len() <= 1_024 && path.split('/').all(|part| part.contains('='))).then(|| path.to_owned())
+    let is_path = !path.is_empty() && path.len() <= 1_024 && path.split('/').all(|part| part.contains('='));
+    is_path.then(|| path.split('/').map(unescaped).collect::<Vec<_>>().join("/"))
+}
+
+/// A segment without Hive's `%XX`; as it stands where that would make it two, or no text.
+fn unescaped(part: &str) -> String {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let [first, after @ ..] = rest {
+        let escaped = match after {
+            [high, low, ..] if *first == b'%' => {
+                std::str::from_utf8(&[*high, *low]).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok())
+            }
+            _ => None,
+        };
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &after[2..] } else { after };
+    }
+    let text = String::from_utf8(bytes).unwrap_or_default();
+    let is_one = !text.is_empty() && !text.contains('/') && text.matches('=').count() == part.matches('=').count();
+    if is_one { text } else { part.to_owned() }
 }
 
 /// A moment by RFC 3339, or in milliseconds since 1970.
@@ -272,6 +292,8 @@ mod tests {
     #[test]
     fn partitions_are_paths_of_pairs() {
         assert_eq!(partition_of("dt=2026-01-15/region=eu/").as_deref(), Some("dt=2026-01-15/region=eu"));
+        assert_eq!(partition_of("ts=2026-01-15 10%3A00").as_deref(), Some("ts=2026-01-15 10:00"));
+        assert_eq!(partition_of("a=1%2F2/b=%zz/c=%3D").as_deref(), Some("a=1%2F2/b=%zz/c=%3D"));
         for none in ["", "/", "dt", "a=1/b"] {
             assert_eq!(partition_of(none), None, "{none}");
         }

@@ -111,7 +111,7 @@ pub fn report_evaluated(metrics: &Metrics, evaluated: &[Evaluated]) {
 pub fn report_worked(metrics: &Metrics, receipt: &str, worked: &Worked) {
     for (became, format) in &worked.became {
         let about = [("assetKey", became.about.as_str())];
-        if let (Some(kind), Some(source_type)) = (became.kind, *format) {
+        if let (Some(_), Some(source_type)) = (became.kind, *format) {
             metrics.count(Measure::EventReceived { source_type }, &about);
             match became.outcome.as_str() {
                 "duplicate" => metrics.count(Measure::EventDeduplicated { source_type }, &about),
@@ -119,7 +119,6 @@ pub fn report_worked(metrics: &Metrics, receipt: &str, worked: &Worked) {
                 "maintenance" => metrics.count(Measure::StateUpdated { source_type, outcome: "maintenance" }, &about),
                 _ => {}
             }
-            tracing::debug!(eventType = kind.as_str(), "of a letter");
         }
         let refused = match became.outcome.as_str() {
             "unknown" => Some("UNKNOWN_ASSET"),

@@ -120,9 +120,8 @@ pub(super) async fn push_by_path(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 async fn single(call: &Call<'_>, project: ProjectCode, document: Value) -> Result<Answer, ApiError> {
-    let id = cloudevent::id_of(&document).map(str::to_owned);
     let letter = letter(call, project, document, "").inspect_err(|error| count_refused(call.context, error))?;
-    match store(call, vec![Ok((id, letter))]).await.pop() {
+    match store(call, vec![Ok((Some(letter.id.clone()), letter))]).await.pop() {
         Some(Ok(item)) => Answer::with(202, &item),
         Some(Err(failed)) => Err(failed.error),
         None => Err(not_now()),
@@ -137,7 +136,7 @@ async fn batch(call: &Call<'_>, project: ProjectCode, documents: Vec<Value>) -> 
     let taken = documents.into_iter().enumerate().map(|(at, document)| {
         let id = cloudevent::id_of(&document).map(str::to_owned);
         match letter(call, project, document, &format!("[{at}]")) {
-            Ok(letter) => Ok((id, letter)),
+            Ok(letter) => Ok((Some(letter.id.clone()), letter)),
             Err(error) => Err(Failed { id, error }),
         }
     });

@@ -82,6 +82,36 @@ async fn openlineage_is_answered_as_its_clients_know_it() {
     assert_eq!((away.status_code, away.headers.get("retry-after").map(String::as_str)), (503, Some("2")));
 }
 
+/// A shared sample, where it is there.
+fn shared(name: &str) -> Option<Value> {
+    let path = workspace().join("../shared/samples").join(name);
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        eprintln!("skipped: the shared samples are not there");
+        return None;
+    };
+    Some(serde_json::from_str(&text.replace("io.lake-events.", "io.lakebell.")).unwrap())
+}
+
+#[tokio::test]
+async fn recorded_requests_of_the_real_client_are_taken() {
+    let api = Api::new();
+    let mut receipts = Vec::new();
+    for (name, field) in [("request_plain", "body_utf8"), ("request_gzip", "body_base64")] {
+        let Some(recorded) = shared(&format!("openlineage/http/{name}.json")) else { return };
+        let mut event = rest_event("POST", recorded["path"].as_str().unwrap(), recorded[field].as_str());
+        event["headers"] = recorded["headers"].clone();
+        event["headers"]["Authorization"] = json!(format!("Bearer {}", crate::support::TOKEN));
+        event["isBase64Encoded"] = json!(field == "body_base64");
+        let answer = api.raw(event).await;
+        assert_eq!(answer.status_code, 201, "{name}: {}", answer.body);
+        receipts.push(body(&answer)["receipt"].clone());
+    }
+    let Some(mut gateway) = shared("aws/apigw_http_v2_openlineage_gzip_base64.json") else { return };
+    gateway["headers"]["authorization"] = json!(format!("Bearer {}", crate::support::TOKEN));
+    receipts.push(body(&api.raw(gateway).await)["receipt"].clone());
+    assert!(receipts.iter().all(|receipt| *receipt == receipts[0]), "one event, however it came: {receipts:?}");
+}
+
 #[tokio::test]
 async fn a_confirmed_name_finds_its_table() {
     let api = Api::with_orders().await;
@@ -166,7 +196,7 @@ async fn hudi_and_iceberg_tell_of_commits() {
 #[tokio::test]
 async fn quality_tools_give_verdicts() {
     let api = Api::with_orders().await;
-    api.world.clock.advance(std::time::Duration::from_secs(60));
+    api.world.clock.advance(std::time::Duration::from_mins(1));
     let mut scan = payload("soda/scan.json");
     scan["snapshotId"] = json!("2");
     let answer = api.post("/projects/7/quality/soda", &scan).await;

@@ -10,8 +10,8 @@ fn every_own_payload_has_its_outcome() {
     for file in files(&folder) {
         let relative = file.strip_prefix(&folder).unwrap().with_extension("");
         let decoder = relative.iter().next().unwrap().to_str().unwrap().to_owned();
-        let decoded = shown(&decoder, &std::fs::read(&file).unwrap());
-        golden(&format!("own/{}", relative.display()), &decoded);
+        let outcome = shown(&decoder, &std::fs::read(&file).unwrap());
+        golden(&format!("own/{}", relative.display()), &outcome);
         decoders.insert(decoder);
     }
     assert_eq!(decoders.len(), crate::support::DECODERS.len(), "each decoder has a payload: {decoders:?}");

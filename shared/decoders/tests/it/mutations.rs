@@ -115,8 +115,8 @@ fn damage(value: &mut Value, dice: &mut Dice, depth: usize) {
 }
 
 /// What holds of whatever a decoder says.
-fn check(decoder: &str, decoded: &Value) {
-    let items = decoded.as_array().map_or_else(|| vec![decoded], |list| list.iter().collect());
+fn check(decoder: &str, outcome: &Value) {
+    let items = outcome.as_array().map_or_else(|| vec![outcome], |list| list.iter().collect());
     for item in items {
         let content = item.get("content").unwrap_or(item);
         let reports = content.get("reports").and_then(Value::as_array).map_or(0, Vec::len);

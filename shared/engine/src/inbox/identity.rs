@@ -224,7 +224,8 @@ pub async fn confirm(ports: &Ports, asset: AssetId, name: &CatalogName, by: &str
             vec![rev.map_or_else(|| Write::Create(draft.clone()), |rev| Write::Replace(draft.clone(), rev))];
         match store::get::<Resolved>(&*ports.items, layout::alias(name)).await? {
             None => {
-                actions.push(Write::Create(store::draft(layout::alias(name), &Resolved { id: asset, project: None })?))
+                let resolved = Resolved { id: asset, project: None };
+                actions.push(Write::Create(store::draft(layout::alias(name), &resolved)?));
             }
             Some(there) if there.value.id == asset => {}
             Some(_) => {

@@ -9,7 +9,7 @@ use lakebell_domain::event::EventKind;
 use serde_json::Value;
 
 use crate::lineage::{Dataset, Flow, StartedBy};
-use crate::push::{Facts, Named, Pushed};
+use crate::push::{Facts, MAX_RUN_ID, MAX_STATUS, Named, Pushed};
 
 /// The event that a report stands for.
 pub(super) fn pushed(source: &str, id: String, asset: Named, report: &Report, received: Timestamp) -> Pushed {
@@ -31,7 +31,7 @@ pub(super) fn pushed(source: &str, id: String, asset: Named, report: &Report, re
         Says::Check { check, result, severity, run, started_at, snapshot } => {
             facts.check = Some(check.clone());
             facts.severity = Some(*severity);
-            facts.run_id = run.as_ref().map(|run| run.chars().take(64).collect());
+            facts.run_id = run.as_deref().and_then(|run| short(run, MAX_RUN_ID));
             facts.check_started_at = *started_at;
             facts.snapshot_id.clone_from(snapshot);
             EventKind::from(*result)
@@ -52,11 +52,23 @@ pub(super) fn pushed(source: &str, id: String, asset: Named, report: &Report, re
             EventKind::TableRenamed
         }
         Says::JobStatus { status } => {
-            facts.status = Some(status.chars().filter(|c| !c.is_control()).take(32).collect());
+            facts.status = Some(short(status, MAX_STATUS).unwrap_or_else(|| "UNKNOWN".to_owned()));
             EventKind::JobStatusChanged
         }
     };
     Pushed { id, source: source.to_owned(), kind, asset, time: report.at.or(Some(received)), facts }
+}
+
+/// A text without control characters, cut where it is too long; `None` where nothing is left.
+fn short(text: &str, most: usize) -> Option<String> {
+    let mut kept = String::new();
+    for c in text.chars().filter(|c| !c.is_control()) {
+        if kept.len() + c.len_utf8() > most {
+            break;
+        }
+        kept.push(c);
+    }
+    (!kept.trim().is_empty()).then_some(kept)
 }
 
 /// What a job reads and writes, as lineage keeps it.

@@ -125,10 +125,11 @@ async fn of_entry(
             Some(asset) => {
                 // Names are claimed by those who may speak for the table.
                 let resolved = Resolved { id: asset, project: None };
-                if match letter.project {
+                let may_claim = match letter.project {
                     Some(project) => assets::speaks_for(ports, project, &resolved).await?,
                     None => true,
-                } {
+                };
+                if may_claim {
                     identity::claim(ports, asset, &report.table, &entry.source).await?;
                 }
             }

@@ -300,10 +300,7 @@ async fn resolve(ports: &Ports, project: Option<ProjectCode>, pushed: &Pushed) -
             }
             found
         }
-        Named::Table(table) => match identity::find(ports, table).await? {
-            Some(id) => Some(Resolved { id, project: None }),
-            None => None,
-        },
+        Named::Table(table) => identity::find(ports, table).await?.map(|id| Resolved { id, project: None }),
     };
     match (found, project) {
         (Some(found), Some(project)) if !assets::speaks_for(ports, project, &found).await? => Ok(None),
