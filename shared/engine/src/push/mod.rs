@@ -211,7 +211,7 @@ async fn push_by(
     let claim = Claim::of(pushed, ports.clock.now())?;
     // What flows where is kept whether or not the table that leads it is registered.
     let loops = match (&claim, &pushed.facts.flow) {
-        (Claim::Lineage, Some(flow)) => lineage::record(ports, flow).await?,
+        (Claim::Lineage, Some(flow)) => Box::pin(lineage::record(ports, flow)).await?,
         _ => Vec::new(),
     };
     let Some(asset) = resolve(ports, project, pushed).await? else {
@@ -227,7 +227,7 @@ async fn push_by(
             } else {
                 // What became of the table shows in storage: a new schema, another table, or none.
                 let hint = Hint { asset, look: Look::Whole, source: Source::Push, trace: trace.clone() };
-                let observed = observe::observe(ports, &hint).await?;
+                let observed = Box::pin(observe::observe(ports, &hint)).await?;
                 Box::pin(evaluate::evaluate_dependents(ports, &observed, trace)).await?
             };
             return Ok(Accepted { receipt, evaluated, loops });
@@ -300,7 +300,7 @@ async fn resolve(ports: &Ports, project: Option<ProjectCode>, pushed: &Pushed) -
             }
             found
         }
-        Named::Table(table) => identity::find(ports, table).await?.map(|id| Resolved { id, project: None }),
+        Named::Table(table) => Box::pin(identity::find(ports, table)).await?.map(|id| Resolved { id, project: None }),
     };
     match (found, project) {
         (Some(found), Some(project)) if !assets::speaks_for(ports, project, &found).await? => Ok(None),
