@@ -13,6 +13,7 @@ pub mod dispatch;
 mod error;
 pub mod evaluate;
 pub mod history;
+pub mod idempotency;
 pub mod inbox;
 pub mod layout;
 pub mod lineage;

@@ -99,6 +99,7 @@ async fn one_bad_event_does_not_fail_its_batch() {
         cloud_event("10", "snapshot.committed", &json!({"asset": "paimon://ods_db/nobody"})),
         cloud_event("11", "snapshot.committed", &json!({"asset": ORDERS, "watermark": 1})),
     ]);
+    golden("events-accepted", &api.send("POST", EVENTS, Some(batch.to_string())).await);
     golden("event-batch", &api.post(EVENTS, &batch).await);
     assert!(api.metrics().iter().any(|line| line == "lakehouse_asset_event_invalid_total unknown INVALID"));
     assert_eq!(body(&api.post(EVENTS, &json!([])).await)["items"], json!([]));
