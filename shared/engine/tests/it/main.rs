@@ -12,6 +12,7 @@ mod evidence;
 mod fixtures;
 mod formats;
 mod found;
+mod inbox;
 mod lineage;
 mod observe;
 mod operate;

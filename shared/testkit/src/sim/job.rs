@@ -119,8 +119,8 @@ async fn carry(port: Port, ports: Ports, message: Message, deadline: Timestamp) 
             let hint = Hint { asset, look: Look::Whole, source: Source::Poll, trace };
             Box::pin(Watcher::new(ports).look(&hint)).await.map(|_| ())
         }
-        // What the scheduler says about a workflow decides nothing, and no run has a warehouse.
-        Message::Advise { .. } | Message::LookForTables { .. } => Ok(()),
+        // What the scheduler says about a workflow decides nothing; no run has a warehouse or an inbox.
+        Message::Advise { .. } | Message::LookForTables { .. } | Message::Letters { .. } => Ok(()),
     }
 }
 
