@@ -198,7 +198,7 @@ impl State {
         let before = self.records.assets.get(&id).and_then(|head| head.state.table.as_ref());
         let Some(now) = head.state.table.as_ref().filter(|now| before != Some(now)) else { return };
         let Some(table) = self.tables.get(head.key.table()) else { return };
-        if !table.was_there(now.position.ordinal.0, &now.fingerprint.0, since) {
+        if !table.was_there(now.position.ordinal.0, &now.fingerprint.to_string(), since) {
             self.wrong.push(format!("rule 4: {} advanced to {}, which was gone already", head.key, now.position));
         }
     }

@@ -224,7 +224,7 @@ fn events(items: &[Item]) -> BTreeMap<AssetId, BTreeSet<(Position, String)>> {
         let Ok(event) = serde_json::from_str::<Event>(&item.doc) else { continue };
         if let (EventKind::SnapshotCommitted, Some(mark)) = (event.kind, event.mark()) {
             let version = mark.version;
-            events.entry(event.asset).or_default().insert((version.position, version.fingerprint.0));
+            events.entry(event.asset).or_default().insert((version.position, version.fingerprint.to_string()));
         }
     }
     events
@@ -243,7 +243,7 @@ fn as_in_storage(
     let name = &table.name;
     let there = table.there();
     let newest = there.last_key_value().map(|(ordinal, commit)| (*ordinal, commit.uuid.clone()));
-    let known = head.state.table.as_ref().map(|known| (known.position.ordinal.0, known.fingerprint.0.clone()));
+    let known = head.state.table.as_ref().map(|known| (known.position.ordinal.0, known.fingerprint.to_string()));
     if newest != known {
         wrong.push(format!("rule 3: {name} is at {known:?} on record, and at {newest:?} in storage"));
         return wrong;
