@@ -17,12 +17,19 @@ const END_TO_END: &str = "lakebell-tests";
 /// How many of them run side by side. They mostly wait, so more than there are processors.
 const SIDE_BY_SIDE: &str = "8";
 
-/// The Python environments: of the emulator, of the linter, and of the real writer of tables.
+/// The Python environments: of the emulator, of the linter, and of the real writers of tables.
 #[derive(Debug)]
 struct Environments {
     aws: Venv,
     sam: Venv,
-    writer: Option<Venv>,
+    writers: Option<Writers>,
+}
+
+/// The real writers: of Paimon tables, and of Iceberg and Delta tables.
+#[derive(Debug)]
+struct Writers {
+    paimon: Venv,
+    lake: Venv,
 }
 
 /// Run it all; the first failure ends it, with nothing left running.
@@ -40,20 +47,22 @@ pub(crate) fn run(workspace: &Workspace, progress: &Progress, quick: bool) -> Ou
         environments.join().map_err(|_| Failure::new("the thread that makes the Python environments died"))?
     })?;
     template(workspace, progress, &environments)?;
-    if let Some(writer) = &environments.writer {
-        end_to_end(workspace, progress, writer)?;
+    if let Some(writers) = &environments.writers {
+        end_to_end(workspace, progress, writers)?;
     }
     progress.say("all passed");
     Ok(())
 }
 
-/// The writer is for the end-to-end tests alone.
+/// The writers are for the end-to-end tests alone.
 fn environments(workspace: &Workspace, progress: &Progress, quick: bool) -> Outcome<Environments> {
+    let writers =
+        || Ok::<_, Failure>(Writers { paimon: demo::writer(workspace)?, lake: demo::lake_writer(workspace)? });
     progress.step("Python environments", || {
         Ok(Environments {
             aws: Venv::ensure(workspace, "venv", "localstack/requirements.txt")?,
             sam: Venv::ensure(workspace, "venv-sam", "localstack/requirements-sam.txt")?,
-            writer: if quick { None } else { Some(demo::writer(workspace)?) },
+            writers: if quick { None } else { Some(writers()?) },
         })
     })
 }
@@ -72,7 +81,7 @@ fn template(workspace: &Workspace, progress: &Progress, environments: &Environme
 }
 
 /// The end-to-end tests, on a local AWS on a free port, which is stopped whatever comes of them.
-fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv) -> Outcome {
+fn end_to_end(workspace: &Workspace, progress: &Progress, writers: &Writers) -> Outcome {
     progress.step("building the command line", || {
         process::run(workspace.cargo().args(["build", "--locked", "--package", "lakebell-cli"]))
     })?;
@@ -90,7 +99,8 @@ fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv) -> Outc
         cargo.args(["--test-threads", SIDE_BY_SIDE, "--show-output"]);
         cargo.env("LAKEBELL_LOCAL", local::description(workspace, local.port));
         cargo.env("LAKEBELL_CLI", workspace.target("debug/lakebell"));
-        cargo.env("LAKEBELL_WRITER_PYTHON", writer.program("python"));
+        cargo.env("LAKEBELL_WRITER_PYTHON", writers.paimon.program("python"));
+        cargo.env("LAKEBELL_LAKE_PYTHON", writers.lake.program("python"));
         process::run(&mut cargo)
     });
     local::down(workspace, progress, Some(local.port), false)?;

@@ -69,12 +69,12 @@ pub(crate) fn watched(metrics: &Metrics, watched: &Watched, now: Timestamp) {
 }
 
 /// A look at a table by the clock. It normally finds nothing, which is no event; what it does find
-/// was missed by every notification.
-pub(crate) fn scanned(metrics: &Metrics, watched: &Watched, now: Timestamp) {
+/// was missed by every notification, unless one of them began the look (`is_again`).
+pub(crate) fn scanned(metrics: &Metrics, watched: &Watched, is_again: bool, now: Timestamp) {
     if let Watched::Observed { observed, evaluated, .. } = watched {
         let source_type = observed.head.value.key.format();
         let asset_key = observed.head.value.key.to_string();
-        let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Advanced | Outcome::Maintenance);
+        let is_new = |outcome: &Outcome| !is_again && matches!(outcome, Outcome::Advanced | Outcome::Maintenance);
         for _ in observed.outcomes.iter().filter(|(_, outcome)| is_new(outcome)) {
             metrics.count(Measure::CompensationMissed { source_type }, &[("assetKey", &asset_key)]);
         }

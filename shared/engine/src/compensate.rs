@@ -113,7 +113,7 @@ pub async fn pass(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result
             Registry::Assets => {
                 let message = |item| {
                     let asset = store::decode::<RegisteredAsset>(item)?.value.id;
-                    Ok(Message::Observe { asset, trace: trace.clone() })
+                    Ok(Message::Observe { asset, is_again: false, trace: trace.clone() })
                 };
                 let messages = page.found.iter().map(message).collect::<Result<Vec<_>, EngineError>>()?;
                 send_all(ports, messages).await?;

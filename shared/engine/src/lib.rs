@@ -6,6 +6,7 @@
 pub mod advice;
 pub mod asset_settings;
 pub mod assets;
+pub mod catalog;
 pub mod compensate;
 pub mod dispatch;
 mod error;

@@ -1,5 +1,6 @@
 //! What the use cases need from the outside, one narrow trait for each need.
 
+pub mod catalog;
 pub mod items;
 pub mod queue;
 pub mod scheduler;
@@ -15,6 +16,8 @@ pub struct Ports {
     pub items: Arc<dyn items::ItemStore>,
     /// The tables' own files.
     pub storage: Arc<dyn storage::TableStorage>,
+    /// The catalogs of the tables.
+    pub catalogs: Arc<dyn catalog::Catalogs>,
     /// Messages to other functions.
     pub queue: Arc<dyn queue::Queue>,
     /// The time.

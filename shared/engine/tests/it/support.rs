@@ -160,7 +160,7 @@ impl Deployment {
                 }
                 Ok(None)
             }
-            Message::Observe { asset, trace } => {
+            Message::Observe { asset, trace, .. } => {
                 let hint = lakebell_engine::observe::Hint {
                     asset: *asset,
                     look: lakebell_engine::observe::Look::Whole,
