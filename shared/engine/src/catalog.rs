@@ -50,7 +50,7 @@ pub struct RestCatalog {
 pub enum Access {
     /// Not at all.
     Open,
-    /// By what a secret in Secrets Manager holds: a bearer token, or the credentials of an OAuth2
+    /// By what a secret in Secrets Manager holds: a bearer token, or the credentials of an `OAuth2`
     /// client, and the URL of the catalog that they are for.
     Secret(String),
     /// By a signature of AWS with the function's own role.
@@ -132,7 +132,7 @@ pub struct Mapping {
     /// The warehouse of a REST catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warehouse: Option<String>,
-    /// Name of the secret that a REST catalog is shown: a token or the credentials of an OAuth2
+    /// Name of the secret that a REST catalog is shown: a token or the credentials of an `OAuth2`
     /// client, with the URL that they are for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
@@ -316,7 +316,7 @@ impl From<Catalog> for Written {
             }
             Catalog::Remote(RemoteCatalog::Glue(GlueCatalog { account, region, table })) => {
                 let NameInCatalog { database, table } = table;
-                Mapping { account, region, database, table, ..Mapping::of(Kind::Glue) }
+                Mapping { region, account, database, table, ..Mapping::of(Kind::Glue) }
             }
             Catalog::Remote(RemoteCatalog::Rest(RestCatalog { url, warehouse, access, table })) => {
                 let NameInCatalog { database, table } = table;

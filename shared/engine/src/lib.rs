@@ -3,6 +3,7 @@
 //! Every hint (a storage notification, a push, a scan) ends in [`observe`], which reads the
 //! table's own commits; every write that can make a target ready is followed by an evaluation.
 
+pub mod access;
 pub mod advice;
 pub mod asset_settings;
 pub mod assets;
@@ -13,12 +14,14 @@ mod error;
 pub mod evaluate;
 pub mod history;
 pub mod layout;
+pub mod lineage;
 pub mod observe;
 pub mod operate;
 pub mod ports;
 pub mod push;
 pub mod records;
 pub mod replay;
+pub mod rules;
 pub mod settings;
 pub mod store;
 pub mod targets;

@@ -11,7 +11,6 @@ mod catalogs;
 pub mod contract;
 mod items;
 mod queue;
-pub mod rules;
 mod scheduler;
 mod storage;
 pub mod storage_contract;

@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::MemoryStorage;
+pub use lakebell_engine::rules::Committed;
 
-/// A commit that truly happened: its snapshot id and its uuid.
-pub type Committed = (u64, String);
+use crate::MemoryStorage;
 
 /// A Paimon table or branch below a bucket.
 pub struct PaimonTable {

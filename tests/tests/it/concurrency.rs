@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use lakebell_domain::ids::{AssetId, TargetId, TriggerKey};
 use lakebell_domain::version::Version;
+use lakebell_engine::rules::Records;
 use lakebell_scheduler_standin::Profile;
-use lakebell_testkit::rules::Records;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

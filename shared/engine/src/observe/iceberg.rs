@@ -194,15 +194,13 @@ impl Reader<'_> {
         Ok(Reading { findings, verified: true, ..Reading::default() })
     }
 
-    /// The files after the known one.
-    async fn advance(&self, state: &AssetState, ring: &Ring, hinted: Option<&str>) -> Result<Reading, Stop> {
-        let mut note: Note = note_of(state);
-        let before = note.clone();
-        let said = self.asked.say(&self.table, &note).await?;
+    /// Asks the catalog, reads what may follow the known file, and tells which of it does.
+    async fn following(&self, note: &Note, ring: &Ring, hinted: Option<&str>) -> Result<(Said, Read, Follows), Stop> {
+        let said = self.asked.say(&self.table, note).await?;
         let (folder, candidates) = match &said {
-            Said::Ancestry => (Folder::of(&self.table), files::candidates(&self.table, &note, ring, hinted).await?),
-            Said::Nothing => return Ok(Reading::default()),
-            Said::At(pointer) => (pointer.folder.clone(), worth_reading(pointer, &note, hinted)),
+            Said::Ancestry => (Folder::of(&self.table), files::candidates(&self.table, note, ring, hinted).await?),
+            Said::Nothing => return Ok((said, Read::default(), Follows::default())),
+            Said::At(pointer) => (pointer.folder.clone(), worth_reading(pointer, note, hinted)),
         };
         let mut read = Read::default();
         self.read_files(&mut read, &folder, &candidates).await?;
@@ -213,15 +211,23 @@ impl Reader<'_> {
         {
             return Err(missing(pointer));
         }
-        let mut follows = self.follows(&said, &read.files, &note);
+        let mut follows = self.follows(&said, &read.files, note);
         while read.unread.is_empty() && read.tried.len() < MAX_FILES {
-            let between = between(&read, &follows, &note, said == Said::Ancestry);
+            let between = between(&read, &follows, note, said == Said::Ancestry);
             if between.is_empty() {
                 break;
             }
             self.read_files(&mut read, &folder, &between).await?;
-            follows = self.follows(&said, &read.files, &note);
+            follows = self.follows(&said, &read.files, note);
         }
+        Ok((said, read, follows))
+    }
+
+    /// The files after the known one.
+    async fn advance(&self, state: &AssetState, ring: &Ring, hinted: Option<&str>) -> Result<Reading, Stop> {
+        let mut note: Note = note_of(state);
+        let before = note.clone();
+        let (said, read, mut follows) = self.following(&note, ring, hinted).await?;
         let mut reading = Reading { more: !read.unread.is_empty(), ..Reading::default() };
         if let Some(evidence) = follows.rewritten.as_ref().filter(|_| follows.accepted.is_empty()) {
             return Ok(self.sighted(state, evidence.clone()));

@@ -14,9 +14,9 @@ use lakebell_domain::trigger::Status;
 use lakebell_engine::ports::items::Key;
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::ports::time::Clock as _;
+use lakebell_engine::rules::Records;
 use lakebell_engine::watch::Watcher;
 use lakebell_engine::{compensate, operate};
-use lakebell_testkit::rules::Records;
 use lakebell_testkit::{SeededRandom, StartFault};
 use serde_json::json;
 

@@ -14,9 +14,9 @@ use lakebell_engine::dispatch::{Dispatched, Dispatcher, Order};
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::ports::time::Clock;
 use lakebell_engine::records::AssetHead;
+use lakebell_engine::rules::Records;
 use lakebell_engine::watch::{Created, Watched, Watcher};
 use lakebell_engine::{EngineError, evaluate, targets};
-use lakebell_testkit::rules::Records;
 use lakebell_testkit::{MemoryScheduler, MemoryStorage, PaimonTable, World};
 
 pub(crate) const PROJECT: ProjectCode = ProjectCode(7);

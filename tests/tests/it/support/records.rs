@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::AttributeValue;
 use lakebell_domain::ids::{AttemptId, ProjectCode};
 use lakebell_engine::ports::items::{Item, Key};
-use lakebell_testkit::rules::Records;
+use lakebell_engine::rules::Records;
 
 use super::Scene;
 

@@ -21,7 +21,7 @@ const MAX_HINT: usize = 64;
 /// Rows of one listing.
 const MAX_ROWS: usize = 1_000;
 /// Most files that are looked for one after the other beyond the known one.
-const MAX_STEPS: usize = 24;
+const MAX_STEPS: u64 = 24;
 
 /// The catalog of an asset, and who asks it.
 pub(in crate::observe) struct Asked<'a> {
@@ -123,18 +123,17 @@ async fn hadoop(table: &Table<'_>, note: &Note) -> Result<Said, Stop> {
     });
     if !is_complete {
         // Versions lie in the order of their digits: which is the newest, no page of the listing shows.
-        let mut next = hint.max(known).unwrap_or(0);
-        for _ in 0..MAX_STEPS {
-            let found = table.list(Listing::below(&format!("{prefix}{next}."), 1)).await?;
+        let first = hint.max(known).unwrap_or(0);
+        for number in first..first.saturating_add(MAX_STEPS) {
+            let found = table.list(Listing::below(&format!("{prefix}{number}."), 1)).await?;
             let Some(row) = found.iter().find_map(files::row) else { break };
             rows.push(row);
-            next += 1;
         }
     }
     let numbers: BTreeSet<u64> = rows.iter().filter_map(version).collect();
     let from = hint.max(known.filter(|_| !is_complete)).filter(|from| numbers.contains(from));
     let newest = match from {
-        Some(from) => (from..).take_while(|number| numbers.contains(number)).last(),
+        Some(from) => (from..=u64::MAX).take_while(|number| numbers.contains(number)).last(),
         None => numbers.last().copied(),
     };
     let row = newest.and_then(|newest| rows.into_iter().find(|row| version(row) == Some(newest)));

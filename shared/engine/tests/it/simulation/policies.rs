@@ -15,9 +15,9 @@ use lakebell_engine::dispatch::{Dispatcher, Order};
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::ports::time::Clock as _;
 use lakebell_engine::push::{self, Facts, Named, Pushed, Receipt};
+use lakebell_engine::rules::Records;
 use lakebell_engine::watch::Watcher;
 use lakebell_engine::{compensate, operate};
-use lakebell_testkit::rules::Records;
 use lakebell_testkit::{Op, StartFault, Tap};
 use serde_json::{Value, json};
 

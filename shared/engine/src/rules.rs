@@ -1,7 +1,7 @@
 //! The rules that must always hold, as checks over recorded state.
 //!
 //! The simulation, the end-to-end tests and the audit all use this module. It reads items as the
-//! store has them and says what is wrong in sentences.
+//! store has them and says what is wrong in sentences. Nothing that decides calls it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,12 @@ use lakebell_domain::ids::{AssetId, GroupName, TargetId, TriggerKey};
 use lakebell_domain::policy::{Every, Window};
 use lakebell_domain::trigger::{Status, Trigger};
 use lakebell_domain::version::{Position, Version};
-use lakebell_engine::ports::items::Item;
-use lakebell_engine::records::{AssetHead, Definition};
 
-use crate::table::Committed;
+use crate::ports::items::Item;
+use crate::records::{AssetHead, Definition};
+
+/// A commit that truly happened: its ordinal and its fingerprint.
+pub type Committed = (u64, String);
 
 /// Everything that is recorded, decoded.
 #[derive(Debug, Clone, Default)]
