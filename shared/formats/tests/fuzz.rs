@@ -7,7 +7,9 @@
 //! `LAKEBELL_FUZZ_RUNS=1000000 cargo test --release -p lakebell-formats --test fuzz -- --nocapture`
 
 // A helper here fails the test as an assertion does.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
+// Sizes are of kilobytes, and names in fixtures are in lower case.
+#![allow(clippy::cast_precision_loss, clippy::case_sensitive_file_extension_comparisons)]
 
 use std::env;
 use std::fs;
@@ -205,8 +207,8 @@ fn paimon_schemas_tags_and_consumers() {
     });
 }
 
-fn read_iceberg(bytes: &[u8], read: Option<Metadata>) -> bool {
-    if let Some(metadata) = &read {
+fn read_iceberg(bytes: &[u8], read: Option<&Metadata>) -> bool {
+    if let Some(metadata) = read {
         let link = metadata.link("00004-x.metadata.json");
         let _ = iceberg::resolve(std::slice::from_ref(&link), Anchor::None);
         for known in [Known::Nothing, Known::Snapshot { id: 1, sequence_number: Some(i64::MAX) }] {
@@ -220,23 +222,23 @@ fn read_iceberg(bytes: &[u8], read: Option<Metadata>) -> bool {
 #[test]
 fn iceberg_metadata() {
     feed("iceberg metadata", &seeds("iceberg", |path| path.ends_with(".metadata.json")), |bytes| {
-        read_iceberg(bytes, Metadata::parse(bytes, ReadOptions::default()).ok())
+        read_iceberg(bytes, Metadata::parse(bytes, ReadOptions::default()).ok().as_ref())
     });
 }
 
 #[test]
 fn iceberg_metadata_in_gzip() {
-    let compressed = |bytes: &Vec<u8>| {
+    let compressed = |bytes: &[u8]| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()
     };
     let seeds = seeds("iceberg", |path| path.ends_with(".metadata.json"));
     // Changed before and after they are compressed.
-    let both: Vec<Vec<u8>> = seeds.iter().cloned().chain(seeds.iter().map(compressed)).collect();
+    let both: Vec<Vec<u8>> = seeds.iter().cloned().chain(seeds.iter().map(|bytes| compressed(bytes))).collect();
     feed("iceberg metadata in gzip", &both, |bytes| {
-        let file = if bytes.starts_with(b"\x1f\x8b") { bytes.to_vec() } else { compressed(&bytes.to_vec()) };
-        read_iceberg(bytes, Metadata::read(file.as_slice(), ReadOptions::default()).ok())
+        let file = if bytes.starts_with(b"\x1f\x8b") { bytes.to_vec() } else { compressed(bytes) };
+        read_iceberg(bytes, Metadata::read(file.as_slice(), ReadOptions::default()).ok().as_ref())
     });
 }
 

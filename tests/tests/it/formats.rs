@@ -140,11 +140,11 @@ async fn commits_of_four_formats_by_their_writers_start_one_workflow() {
     scene.is_at(&hudi, &commits.last().unwrap()["snapshot_id"]).await;
     let trigger = scene.ended("mixed").await;
     assert_eq!(trigger["triggerStatus"], "SUCCESS", "{trigger}");
-    let taken = trigger["ranges"].as_array().unwrap();
-    let of = |key: &str| taken.iter().find(|range| range["key"] == key).unwrap_or_else(|| panic!("{key}: {trigger}"));
+    let ranges = trigger["ranges"].as_array().unwrap();
+    let of = |key: &str| ranges.iter().find(|range| range["key"] == key).unwrap_or_else(|| panic!("{key}: {trigger}"));
     assert_eq!(of(&iceberg)["to"]["snapshotId"], appended["snapshotId"], "{trigger}");
     assert_eq!(of(&delta)["to"]["snapshotId"], version.to_string(), "{trigger}");
-    assert!(taken.len() == 4 && taken.iter().all(|range| range["from"].is_null()), "{trigger}");
+    assert!(ranges.len() == 4 && ranges.iter().all(|range| range["from"].is_null()), "{trigger}");
     println!("four formats: {} ms to the started workflow", Timestamp::now().as_millisecond() - begun.as_millisecond());
 
     // Every data commit of Hudi counts, whether the trigger took it or it waits for the others.

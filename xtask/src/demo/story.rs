@@ -91,7 +91,7 @@ impl Story<'_> {
 
     /// A declaration of the demo with this deployment's names in it.
     pub(super) fn declaration(&self, name: &str) -> Outcome<PathBuf> {
-        let source = self.workspace.path(&format!("xtask/demo/{name}"));
+        let source = self.workspace.path(format!("xtask/demo/{name}"));
         let text = fs::read_to_string(&source).during(format!("read {}", source.display()))?;
         let text = text
             .replace("${BUCKET}", &self.local.bucket)
@@ -109,7 +109,7 @@ impl Story<'_> {
 
     /// One call of a script of the demo, which prints a line of JSON.
     pub(super) fn script(&self, python: &Venv, name: &str, arguments: &[&str]) -> Outcome<Value> {
-        let mut command = python.script(&self.workspace.path(&format!("xtask/demo/{name}")));
+        let mut command = python.script(&self.workspace.path(format!("xtask/demo/{name}")));
         command.arg("--local").arg(local::description(self.workspace, self.local.port)).args(arguments);
         let printed = process::output(&mut command)?;
         let last = printed.lines().next_back().unwrap_or_default();

@@ -126,8 +126,7 @@ impl<'a> Finder<'a> {
         }
         match (self.awaits, byte) {
             (Awaits::Object, b'{') => self.awaits = Awaits::Name,
-            (Awaits::Object, _) => return Found::NoObject,
-            (Awaits::Name, b'"') | (Awaits::Value { is_wanted: true }, b'"') => {
+            (Awaits::Name | Awaits::Value { is_wanted: true }, b'"') => {
                 self.in_text = true;
                 self.kept.push(byte);
             }
@@ -223,7 +222,7 @@ mod tests {
                 state ^= state >> 7;
                 state ^= state << 17;
                 let at = usize::try_from(state % bytes.len() as u64).unwrap_or(0);
-                bytes[at] = (state >> 32) as u8;
+                bytes[at] = state.to_le_bytes()[4];
             }
             find(&bytes);
         }

@@ -201,8 +201,8 @@ async fn refused(answer: &mut Answer, about: &str) -> EngineError {
     let body = answer.bytes(MAX_SMALL_ANSWER).await.ok().flatten().unwrap_or_default();
     let problem = serde_json::from_slice::<Problem>(&body).ok().map(|problem| problem.error);
     let is_of_the_protocol = problem.as_ref().is_some_and(|said| !said.r#type.is_empty());
-    let Said { message, r#type } = problem.unwrap_or_default();
-    let said: String = format!("{}: {message}", r#type).chars().filter(|it| !it.is_control()).take(MAX_SAID).collect();
+    let Said { message, r#type: kind } = problem.unwrap_or_default();
+    let said: String = format!("{kind}: {message}").chars().filter(|it| !it.is_control()).take(MAX_SAID).collect();
     match status {
         404 if is_of_the_protocol => {
             EngineError::new(ErrorKind::NotFound, format!("the catalog has no table {about} ({said})"))

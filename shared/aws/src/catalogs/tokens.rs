@@ -1,4 +1,4 @@
-//! What a catalog is shown: a bearer token, or one that OAuth2 gives for a client's credentials.
+//! What a catalog is shown: a bearer token, or one that `OAuth2` gives for a client's credentials.
 //!
 //! A secret names the catalog that it is for (`url`), so that a setting of an asset, which more people
 //! may write than secrets, cannot send it elsewhere.
@@ -95,7 +95,7 @@ impl Tokens {
         }
     }
 
-    /// OAuth2's client credentials grant (RFC 6749, 4.4), the credentials in the form, as Iceberg's
+    /// `OAuth2`'s client credentials grant (RFC 6749, 4.4), the credentials in the form, as Iceberg's
     /// REST protocol has it.
     async fn exchange(
         &self,
@@ -110,7 +110,7 @@ impl Tokens {
         let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let mut form = "grant_type=client_credentials".to_owned();
         for (name, value) in fields {
-            form.push_str(&format!("&{name}={}", encoded(value)));
+            form.push_str(&["&", name, "=", &encoded(value)].concat());
         }
         let request = Request::post(token_url.to_owned(), "application/x-www-form-urlencoded", form.into_bytes());
         let mut answer = self.http.send(&request).await?;

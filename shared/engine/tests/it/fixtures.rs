@@ -148,7 +148,7 @@ replayed!(iceberg, cases(Format::Iceberg));
 replayed!(hudi, cases(Format::Hudi));
 
 // The same where a catalog says which file is current.
-replayed!(iceberg_in_a_catalog, in_catalog(json!({"type": "rest", "url": "https://catalog.internal"})));
+replayed!(iceberg_in_a_catalog, in_catalog(&json!({"type": "rest", "url": "https://catalog.internal"})));
 replayed!(iceberg_of_hadoop, hadoop_tables());
 
 #[tokio::test]

@@ -20,7 +20,7 @@ struct Process {
     orders: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
     /// Ends with the writer.
-    _process: Child,
+    _child: Child,
 }
 
 impl Process {
@@ -41,7 +41,7 @@ impl Process {
             .unwrap();
         let orders = process.stdin.take().unwrap();
         let answers = BufReader::new(process.stdout.take().unwrap()).lines();
-        Some(Self { orders, answers, _process: process })
+        Some(Self { orders, answers, _child: process })
     }
 
     async fn order(&mut self, order: &Value) -> Value {

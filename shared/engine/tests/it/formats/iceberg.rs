@@ -3,6 +3,7 @@
 
 mod catalog;
 mod hadoop;
+mod moves;
 mod random;
 
 use std::collections::BTreeMap;
