@@ -55,12 +55,15 @@ pub(crate) async fn asset(api: &Api, project: ProjectCode, key: &AssetKey) -> Re
 
 /// Who decides what is a commit, where the format leaves that to a catalog.
 fn catalog(answer: &Value) -> Option<String> {
-    let setting = answer.pointer("/settings/catalog").filter(|_| at(answer, "/key").starts_with("iceberg://"))?;
-    match Catalog::deserialize(setting) {
-        Ok(Catalog::None) => Some(WITHOUT_CATALOG.to_owned()),
-        Ok(catalog) => Some(catalog.describe()),
+    if !at(answer, "/key").starts_with("iceberg://") {
+        return None;
+    }
+    let setting = answer.pointer("/settings/catalog");
+    match setting.map(Catalog::deserialize) {
+        None | Some(Ok(Catalog::None)) => Some(WITHOUT_CATALOG.to_owned()),
+        Some(Ok(catalog)) => Some(catalog.describe()),
         // A newer API's.
-        Err(_) => Some(setting.to_string()),
+        Some(Err(_)) => setting.map(ToString::to_string),
     }
 }
 

@@ -97,6 +97,7 @@ pub struct AssetSettings {
     /// What may advance the data version.
     pub trust: Trust,
     /// Who says which metadata file of an Iceberg table is current.
+    #[serde(skip_serializing_if = "Catalog::is_none")]
     pub catalog: Catalog,
     /// The property of an Iceberg snapshot's summary that is its watermark, where it is not the usual one.
     #[serde(skip_serializing_if = "Option::is_none")]

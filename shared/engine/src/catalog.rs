@@ -366,6 +366,11 @@ impl<'de> Deserialize<'de> for Catalog {
 }
 
 impl Catalog {
+    /// Whether nobody is asked.
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+
     /// What a person reads in place of the setting, without its secret.
     pub fn describe(&self) -> String {
         match self {
