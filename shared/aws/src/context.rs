@@ -57,6 +57,7 @@ impl AwsPorts {
             items: self.items.clone(),
             storage: self.storage.clone(),
             catalogs: self.catalogs.clone(),
+            consumers: self.storage.clone(),
             queue: self.queue.clone(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),

@@ -1,11 +1,13 @@
 //! What can be set for an asset.
 
+use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::Invalid;
 use lakebell_domain::asset::Format;
 use lakebell_domain::event::Outcome;
+use lakebell_domain::policy::Length;
 use lakebell_domain::state::AssetState;
 use serde::de::{Deserializer, Error as _};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
 
@@ -68,19 +70,38 @@ impl<'de> Deserialize<'de> for Trust {
     }
 }
 
-/// A setting that a later version has: whatever its value, it is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unavailable {}
+/// How often the clock looks at an asset, whether it was notified or not: at least a minute, which
+/// is the floor of EventBridge's schedules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct ScanInterval(Length);
 
-impl<'de> Deserialize<'de> for Unavailable {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(D::Error::custom("it is not available in this version; leave it out"))
+impl ScanInterval {
+    /// The shortest there is.
+    const SHORTEST: SignedDuration = SignedDuration::from_mins(1);
+
+    /// An interval of this length; `None` where it is shorter than a minute.
+    pub fn new(length: Length) -> Option<Self> {
+        (length.duration() >= Self::SHORTEST).then_some(Self(length))
+    }
+
+    /// Whether one of its moments lies after `from` and not after `to`. They repeat from a moment
+    /// that differs from asset to asset (`offset`), so that assets of one interval do not come all
+    /// in the same minute.
+    pub fn falls_between(self, from: Timestamp, to: Timestamp, offset: u64) -> bool {
+        let seconds = self.0.duration().as_secs();
+        let offset = i64::try_from(offset % seconds.unsigned_abs()).unwrap_or(0);
+        let last_up_to = |at: Timestamp| (at.as_second() - offset).div_euclid(seconds);
+        last_up_to(to) > last_up_to(from)
     }
 }
 
-impl Serialize for Unavailable {
-    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        match *self {}
+impl<'de> Deserialize<'de> for ScanInterval {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let length = Length::deserialize(deserializer)?;
+        Self::new(length)
+            .ok_or_else(|| D::Error::custom(format!("`{length}` is shorter than a minute; write 1m or more")))
     }
 }
 
@@ -102,6 +123,12 @@ pub struct AssetSettings {
     /// The property of an Iceberg snapshot's summary that is its watermark, where it is not the usual one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watermark_property: Option<String>,
+    /// How often the clock looks at it; absent, with every pass of the compensator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan_interval: Option<ScanInterval>,
+    /// Whether a Paimon consumer file keeps snapshots from expiring before they were read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keep_consumer: bool,
 }
 
 impl AssetSettings {
@@ -118,6 +145,10 @@ impl AssetSettings {
         };
         if format != Format::Iceberg && self.catalog != Catalog::None {
             return Err(only_iceberg("catalog"));
+        }
+        if self.keep_consumer && format != Format::Paimon {
+            let problem = format!("{format} has no consumer files, Paimon has");
+            return Err(Invalid::new("keepConsumer", problem, "leave it out"));
         }
         let Some(property) = &self.watermark_property else { return Ok(()) };
         if format != Format::Iceberg {

@@ -7,7 +7,7 @@ use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::AssetState;
 use serde::{Deserialize, Serialize};
 
-use crate::asset_settings::{AssetSettings, BindVerdict, SchemaApproval, Trust, Unavailable, WatermarkFrom};
+use crate::asset_settings::{AssetSettings, BindVerdict, ScanInterval, SchemaApproval, Trust, WatermarkFrom};
 use crate::catalog::Catalog;
 use crate::evaluate;
 use crate::layout;
@@ -53,14 +53,12 @@ pub struct AssetSpec {
     /// where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watermark_property: Option<String>,
-    /// Whether a Paimon consumer file keeps snapshots from expiring; not available yet.
+    /// Whether a Paimon consumer file keeps snapshots from expiring before they were read.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub keep_consumer: bool,
+    /// How often the clock looks at it; absent, with every pass of the compensator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub keep_consumer: Option<Unavailable>,
-    /// How often the asset is looked at; not available yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub scan_interval: Option<Unavailable>,
+    pub scan_interval: Option<ScanInterval>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -79,7 +77,7 @@ impl AssetSpec {
             trust: Trust::default(),
             catalog: Catalog::None,
             watermark_property: None,
-            keep_consumer: None,
+            keep_consumer: false,
             scan_interval: None,
         }
     }
@@ -93,10 +91,12 @@ impl AssetSpec {
             trust: self.trust,
             catalog: self.catalog.clone(),
             watermark_property: self.watermark_property.clone(),
+            scan_interval: self.scan_interval,
+            keep_consumer: self.keep_consumer,
         }
     }
 
-    /// Refuses settings that do not go with its format.
+    /// Errors: `Invalid` for a setting that the table's format does not have.
     pub fn check(&self) -> Result<(), Invalid> {
         self.settings().check(self.key.format())
     }
@@ -125,8 +125,9 @@ pub struct Registration {
 /// Registers an asset and looks at it. Registering the same key at the same location again changes
 /// its settings to those of `spec`, if the project owns it or nobody does, and nothing else.
 ///
-/// Errors: `Invalid` where a table of another format than the key's lies at the location, or a setting
-/// does not go with the format; `Conflict` where the key has another location, or the location another key.
+/// Errors: `Invalid` where a table of another format than the key's lies at the location, or for a
+/// setting that the format does not have;
+/// `Conflict` where the key has another location, or the location another key.
 pub async fn register(
     ports: &Ports,
     project: ProjectCode,

@@ -9,6 +9,7 @@ pub mod asset_settings;
 pub mod assets;
 pub mod catalog;
 pub mod compensate;
+pub mod consumer;
 pub mod dispatch;
 mod error;
 pub mod evaluate;

@@ -18,6 +18,8 @@ pub struct Ports {
     pub storage: Arc<dyn storage::TableStorage>,
     /// The catalogs of the tables.
     pub catalogs: Arc<dyn catalog::Catalogs>,
+    /// The one kind of file that is written to a lake, where an asset asks for it.
+    pub consumers: Arc<dyn storage::ConsumerFiles>,
     /// Messages to other functions.
     pub queue: Arc<dyn queue::Queue>,
     /// The time.

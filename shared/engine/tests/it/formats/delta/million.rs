@@ -86,7 +86,7 @@ impl TableStorage for Log {
         Ok(versions.iter().map(row).collect())
     }
 
-    async fn folders(&self, _: &str, _: &str, _: usize) -> Result<Vec<String>, EngineError> {
+    async fn folders(&self, _: &str, _: &str, _: Option<&str>, _: usize) -> Result<Vec<String>, EngineError> {
         Ok(Vec::new())
     }
 }

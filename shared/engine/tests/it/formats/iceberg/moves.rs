@@ -21,7 +21,11 @@ async fn a_staged_snapshot_counts_once_it_is_published() {
     let staged = draft.stage(5_000, 1_001).write(&lake, "00002-a");
     lake.notify(&staged).await;
     let state = lake.state().await;
-    assert_eq!((state.data.unwrap().count, state.table.unwrap().snapshot_id.as_str()), (2, "1001"), "it is on no branch");
+    assert_eq!(
+        (state.data.unwrap().count, state.table.unwrap().snapshot_id.as_str()),
+        (2, "1001"),
+        "it is on no branch"
+    );
     assert_eq!(state.hold, None);
 
     // Onto the snapshot that it was staged upon, it is published as it is.
