@@ -10,7 +10,7 @@ use crate::answer::{Answer, response};
 use crate::auth::{self, Caller};
 use crate::context::Context;
 use crate::event::{GatewayEvent, GatewayResponse, Request};
-use crate::operations;
+use crate::once;
 use crate::problem::{ApiError, Code};
 use crate::routes::{self, Found, Parameters, Route};
 
@@ -64,9 +64,16 @@ pub async fn handle(event: GatewayEvent, context: &Context) -> GatewayResponse {
 
 /// What came of a request, as far as it got.
 struct Served {
-    caller: Option<String>,
+    caller: Option<Known>,
     route: Option<&'static Route>,
     answer: Result<Answer, ApiError>,
+}
+
+/// Who sent a request that came in, and what it was about.
+struct Known {
+    name: String,
+    /// What the path names.
+    subject: String,
 }
 
 /// The caller comes first: to nobody anything is said about routes and bodies.
@@ -77,14 +84,15 @@ async fn serve(request: &Request, context: &Context, trace: &TraceId, began: Ins
         Ok(caller) => caller,
         Err(error) => return Served { caller: None, route: None, answer: Err(error) },
     };
-    let name = Some(caller.name().to_owned());
+    let subject = named.map(|(_, parameters)| parameters.subject()).unwrap_or_default();
+    let name = Some(Known { name: caller.name().to_owned(), subject });
     match found {
         Found::Route(route, parameters) => {
             let admitted = auth::admit(route, &parameters, &caller).and_then(|()| check_query(route, request));
             let answer = match admitted {
                 Ok(()) => {
                     let call = Call { context, request, caller, route, parameters, trace, began };
-                    Box::pin(operations::run(route.operation, &call)).await
+                    Box::pin(once::run(&call)).await
                 }
                 Err(error) => Err(error),
             };
@@ -119,7 +127,10 @@ fn check_query(route: &Route, request: &Request) -> Result<(), ApiError> {
 /// One line for each request: no payload, no query, of the token its id.
 fn log(request: &Request, served: &Served, began: Instant) {
     let Served { caller, route, answer } = served;
-    let token = caller.as_deref().unwrap_or("none");
+    let token = caller.as_ref().map_or("none", |caller| caller.name.as_str());
+    if let (Some(caller), Some(route)) = (caller, route.filter(|route| route.is_write())) {
+        audit(caller, route, answer);
+    }
     let milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let route = route.map_or("none", |route| route.template);
     let method = known_method(&request.method);
@@ -169,6 +180,17 @@ fn log(request: &Request, served: &Served, began: Instant) {
             }
         }
     }
+}
+
+/// One line for each call that changes something, or would have: who, what, and what came of it.
+fn audit(caller: &Known, route: &Route, answer: &Result<Answer, ApiError>) {
+    let (status, code) = match answer {
+        Ok(answer) => (answer.status(), None),
+        Err(error) => (error.code().status(), Some(error.code().as_str())),
+    };
+    let repeated = answer.as_ref().is_ok_and(Answer::is_replayed);
+    let (token, subject, operation) = (caller.name.as_str(), caller.subject.as_str(), route.operation.name());
+    tracing::info!(audit = true, token, operation, subject, status, code, repeated, "audit");
 }
 
 /// A method is text that a caller chose.

@@ -200,6 +200,11 @@ pub fn unregistered(location: &str) -> Key {
     Key::new(format!("RU#{:02}", shard_of(location)), location)
 }
 
+/// A call under a key of its caller, by the digest of both.
+pub fn idempotency(digest: &str) -> Key {
+    Key::new(format!("I#{digest}"), "-")
+}
+
 /// A moment as text that sorts as time does: 20 digits of microseconds since 1970.
 pub fn moment(at: Timestamp) -> String {
     format!("{:020}", at.as_microsecond().max(0))

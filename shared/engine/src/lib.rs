@@ -14,6 +14,7 @@ pub mod dispatch;
 mod error;
 pub mod evaluate;
 pub mod history;
+pub mod idempotency;
 pub mod layout;
 pub mod lineage;
 pub mod observe;

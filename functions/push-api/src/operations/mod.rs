@@ -8,12 +8,16 @@ mod lineage;
 mod operate;
 mod records;
 mod settings;
+mod tokens;
 mod triggers;
 
 use crate::answer::Answer;
 use crate::handler::Call;
 use crate::problem::ApiError;
 use crate::routes::Operation;
+
+/// The `OpenAPI` document of this API. A test makes it of the code; the zip compresses it.
+const OPEN_API: &str = include_str!("../../../../schema/openapi.json");
 
 /// Runs an operation.
 pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer, ApiError> {
@@ -55,6 +59,11 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::PutWarehouse => settings::put_warehouse(call).await,
         Operation::ListWarehouses => settings::warehouses(call).await,
         Operation::DeleteWarehouse => settings::delete_warehouse(call).await,
+        Operation::CreateToken => tokens::create(call).await,
+        Operation::ListTokens => tokens::list(call).await,
+        Operation::RotateToken => tokens::rotate(call).await,
+        Operation::RevokeToken => tokens::revoke(call).await,
+        Operation::ReadOpenApi => Ok(Answer::document(OPEN_API)),
         Operation::PushEventsByPath => events::push_by_path(call).await,
     }
 }
