@@ -14,10 +14,12 @@ use crate::workspace::Workspace;
 
 /// The end-to-end tests.
 const END_TO_END: &str = "lakebell-tests";
+/// What writers' own clients are.
+const CLIENTS: &str = "tests/clients/requirements.txt";
 /// How many of them run side by side. They mostly wait, so more than there are processors.
 const SIDE_BY_SIDE: &str = "8";
 
-/// The Python environments: of the emulator, of the linter, and of the real writers of tables.
+/// The Python environments: of the emulator, of the linter, of the real writers of tables, and of writers' clients.
 #[derive(Debug)]
 struct Environments {
     aws: Venv,
@@ -25,11 +27,12 @@ struct Environments {
     writers: Option<Writers>,
 }
 
-/// The real writers: of Paimon tables, and of Iceberg and Delta tables.
+/// The real writers, of Paimon tables, and of Iceberg and Delta tables; and the clients of writers.
 #[derive(Debug)]
 struct Writers {
     paimon: Venv,
     lake: Venv,
+    clients: Venv,
 }
 
 /// Run it all; the first failure ends it, with nothing left running.
@@ -48,16 +51,26 @@ pub(crate) fn run(workspace: &Workspace, progress: &Progress, quick: bool) -> Ou
     })?;
     template(workspace, progress, &environments)?;
     if let Some(writers) = &environments.writers {
+        progress.step("writers' own clients", || {
+            let mut cargo = workspace.cargo();
+            cargo.args(["test", "--locked", "--package", "lakebell-push-api", "--test", "it", "clients::"]);
+            process::run(cargo.env("LAKEBELL_CLIENTS_PYTHON", writers.clients.program("python")))
+        })?;
         end_to_end(workspace, progress, writers)?;
     }
     progress.say("all passed");
     Ok(())
 }
 
-/// The writers are for the end-to-end tests alone.
+/// The writers and their clients are for the slower tests alone.
 fn environments(workspace: &Workspace, progress: &Progress, quick: bool) -> Outcome<Environments> {
-    let writers =
-        || Ok::<_, Failure>(Writers { paimon: demo::writer(workspace)?, lake: demo::lake_writer(workspace)? });
+    let writers = || {
+        Ok::<_, Failure>(Writers {
+            paimon: demo::writer(workspace)?,
+            lake: demo::lake_writer(workspace)?,
+            clients: Venv::ensure(workspace, "venv-clients", CLIENTS)?,
+        })
+    };
     progress.step("Python environments", || {
         Ok(Environments {
             aws: Venv::ensure(workspace, "venv", "localstack/requirements.txt")?,
@@ -101,6 +114,7 @@ fn end_to_end(workspace: &Workspace, progress: &Progress, writers: &Writers) -> 
         cargo.env("LAKEBELL_CLI", workspace.target("debug/lakebell"));
         cargo.env("LAKEBELL_WRITER_PYTHON", writers.paimon.program("python"));
         cargo.env("LAKEBELL_LAKE_PYTHON", writers.lake.program("python"));
+        cargo.env("LAKEBELL_CLIENTS_PYTHON", writers.clients.program("python"));
         process::run(&mut cargo)
     });
     local::down(workspace, progress, Some(local.port), false)?;

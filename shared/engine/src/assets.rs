@@ -20,7 +20,7 @@ use crate::targets;
 use crate::{EngineError, ErrorKind};
 
 /// The owner of assets that a warehouse without a project brought: every project may set them.
-const NO_PROJECT: ProjectCode = ProjectCode(0);
+pub(crate) const NO_PROJECT: ProjectCode = ProjectCode(0);
 /// Most tables that a declaration of a warehouse registers in one call.
 pub const MAX_DISCOVERED: usize = 500;
 
