@@ -9,6 +9,7 @@ use crate::licenses;
 use crate::local::{self, Route, Scheduler, UpOptions};
 use crate::process;
 use crate::progress::Progress;
+use crate::requests;
 use crate::venv::Venv;
 use crate::workspace::Workspace;
 
@@ -23,6 +24,7 @@ struct Environments {
     aws: Venv,
     sam: Venv,
     writer: Option<Venv>,
+    requests: Option<Venv>,
 }
 
 /// Run it all; the first failure ends it, with nothing left running.
@@ -40,8 +42,8 @@ pub(crate) fn run(workspace: &Workspace, progress: &Progress, quick: bool) -> Ou
         environments.join().map_err(|_| Failure::new("the thread that makes the Python environments died"))?
     })?;
     template(workspace, progress, &environments)?;
-    if let Some(writer) = &environments.writer {
-        end_to_end(workspace, progress, writer)?;
+    if let (Some(writer), Some(requests)) = (&environments.writer, &environments.requests) {
+        end_to_end(workspace, progress, writer, requests)?;
     }
     progress.say("all passed");
     Ok(())
@@ -54,6 +56,7 @@ fn environments(workspace: &Workspace, progress: &Progress, quick: bool) -> Outc
             aws: Venv::ensure(workspace, "venv", "localstack/requirements.txt")?,
             sam: Venv::ensure(workspace, "venv-sam", "localstack/requirements-sam.txt")?,
             writer: if quick { None } else { Some(demo::writer(workspace)?) },
+            requests: if quick { None } else { Some(requests::environment(workspace)?) },
         })
     })
 }
@@ -71,8 +74,9 @@ fn template(workspace: &Workspace, progress: &Progress, environments: &Environme
     })
 }
 
-/// The end-to-end tests, on a local AWS on a free port, which is stopped whatever comes of them.
-fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv) -> Outcome {
+/// The end-to-end tests, on a local AWS on a free port, which is stopped whatever comes of them; then, to the same API,
+/// requests that nobody wrote.
+fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv, requests: &Venv) -> Outcome {
     progress.step("building the command line", || {
         process::run(workspace.cargo().args(["build", "--locked", "--package", "lakebell-cli"]))
     })?;
@@ -93,6 +97,8 @@ fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv) -> Outc
         cargo.env("LAKEBELL_WRITER_PYTHON", writer.program("python"));
         process::run(&mut cargo)
     });
+    let tested = tested
+        .and_then(|()| progress.step("made-up requests to the API", || requests::send(workspace, requests, &local)));
     local::down(workspace, progress, Some(local.port), false)?;
     tested
 }

@@ -59,6 +59,9 @@ pub enum Operation {
     ListTokens,
     RotateToken,
     RevokeToken,
+    ListGrants,
+    GiveGrant,
+    TakeBackGrant,
     ReadOpenApi,
     PushEventsByPath,
 }

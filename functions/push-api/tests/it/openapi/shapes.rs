@@ -100,6 +100,10 @@ fn shown_once(carried: Value) -> Value {
     object(&always, &sometimes)
 }
 
+fn grant() -> Value {
+    object(&[("assetKey", string()), ("project", integer())], &[("askedAt", moment())])
+}
+
 fn carried() -> Value {
     json!({"enum": ["header", "path", "principal"]})
 }
@@ -276,6 +280,9 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
                 .may_take(object(&[], &[("overlapHours", overlap)]))
         }
         Operation::ListTokens => answers(page(&the("Token")), "tokens"),
+        Operation::ListGrants => answers(page(&grant()), "grants-given").fits(&["grants-asked"]),
+        Operation::GiveGrant => answers(grant(), "grant-given")
+            .takes(object(&[("assetKey", string()), ("project", json!({"type": "integer", "minimum": 1}))], &[])),
         Operation::ReadOpenApi => {
             let document = open_object(
                 &[("openapi", string()), ("paths", json!({"type": "object"}))],
@@ -287,6 +294,7 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
         | Operation::DeleteDependencies
         | Operation::DeleteConnection
         | Operation::DeleteWarehouse
+        | Operation::TakeBackGrant
         | Operation::RevokeToken => nothing(),
     }
 }
