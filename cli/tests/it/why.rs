@@ -24,7 +24,7 @@ const NOW: &str = "2026-01-01T12:00:00Z";
 
 fn version(ordinal: u64) -> Version {
     let position = Position { epoch: Epoch(0), ordinal: Ordinal(ordinal) };
-    Version { position, fingerprint: Fingerprint("f".to_owned()), snapshot_id: ordinal.to_string() }
+    Version { position, fingerprint: Fingerprint::from("f"), snapshot_id: ordinal.to_string().into() }
 }
 
 fn state(newest: u64) -> AssetState {

@@ -39,7 +39,7 @@ pub(crate) fn finding(metrics: &Metrics, finding: &Finding) {
                 "a key is kept as it came"
             );
         }
-        Finding::Object { .. } | Finding::Message(_) => {}
+        Finding::Object { .. } | Finding::Message(_) | Finding::Service(_) => {}
     }
 }
 

@@ -28,11 +28,14 @@ pub(crate) struct Call<'a> {
     pub(crate) parameters: Parameters,
     /// From here to the started workflow.
     pub(crate) trace: &'a TraceId,
-    /// When it came in.
-    pub(crate) began: Instant,
 }
 
 impl Call<'_> {
+    /// Whose writer it is: the project of the token; `None` for the deployment's.
+    pub(crate) fn writer(&self) -> Option<ProjectCode> {
+        if self.route.is_of_project() { self.project().ok() } else { self.caller.project() }
+    }
+
     /// The project that the path names, or that the token in the path is for.
     pub(crate) fn project(&self) -> Result<ProjectCode, ApiError> {
         if !self.route.is_of_project()
@@ -56,7 +59,7 @@ pub async fn handle(event: GatewayEvent, context: &Context) -> GatewayResponse {
         Err(error) => return response(Err(error.into()), None),
     };
     let span = tracing::info_span!("request", traceId = %trace);
-    let served = Box::pin(serve(&request, context, &trace, began)).instrument(span.clone()).await;
+    let served = Box::pin(serve(&request, context, &trace)).instrument(span.clone()).await;
     let _entered = span.enter();
     log(&request, &served, began);
     response(served.answer, Some(&trace))
@@ -77,7 +80,7 @@ struct Known {
 }
 
 /// The caller comes first: to nobody anything is said about routes and bodies.
-async fn serve(request: &Request, context: &Context, trace: &TraceId, began: Instant) -> Served {
+async fn serve(request: &Request, context: &Context, trace: &TraceId) -> Served {
     let found = routes::find(&request.method, &request.path);
     let named = if let Found::Route(route, parameters) = &found { Some((*route, parameters)) } else { None };
     let caller = match auth::authenticate(context, request, named).await {
@@ -91,7 +94,7 @@ async fn serve(request: &Request, context: &Context, trace: &TraceId, began: Ins
             let admitted = auth::admit(route, &parameters, &caller).and_then(|()| check_query(route, request));
             let answer = match admitted {
                 Ok(()) => {
-                    let call = Call { context, request, caller, route, parameters, trace, began };
+                    let call = Call { context, request, caller, route, parameters, trace };
                     Box::pin(once::run(&call)).await
                 }
                 Err(error) => Err(error),

@@ -64,6 +64,18 @@ pub enum Operation {
     TakeBackGrant,
     ReadOpenApi,
     PushEventsByPath,
+    ReadOutcome,
+    ReadQuarantine,
+    ListAliases,
+    ConfirmAlias,
+    PushLineage,
+    PushLineageBatch,
+    PushQuality,
+    PaimonPartitionDone,
+    HudiCommit,
+    IcebergMetrics,
+    HudiCommitByPath,
+    IcebergMetricsByPath,
 }
 
 impl Operation {
@@ -85,6 +97,8 @@ pub enum Needs {
     /// headers. It says which project it is for. One that is stale reaches the handler, which finds
     /// it in `Call::caller` and answers as its writer can bear.
     PathToken(Right),
+    /// A token with this right of any project or of the deployment: what is sent is from its writer.
+    Writer(Right),
 }
 
 /// One route.

@@ -1,5 +1,6 @@
 //! Why something is not ready, in a form that people and programs can both use.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -275,5 +276,5 @@ pub struct Reason {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// What would unblock it.
-    pub unblock: String,
+    pub unblock: Cow<'static, str>,
 }

@@ -15,6 +15,7 @@ pub mod evaluate;
 pub mod grants;
 pub mod history;
 pub mod idempotency;
+pub mod inbox;
 pub mod layout;
 pub mod lineage;
 pub mod observe;

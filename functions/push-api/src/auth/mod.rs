@@ -223,6 +223,9 @@ pub(crate) fn admit(route: &Route, parameters: &Parameters, caller: &Caller) -> 
     if caller.stale.is_some() {
         return Err(unauthenticated());
     }
+    if let Needs::Writer(right) = route.needs {
+        return if caller.may(right, caller.project()) { Ok(()) } else { Err(forbidden(route, right)) };
+    }
     let Needs::Right(right) = route.needs else { return Ok(()) };
     let project = if route.is_of_project() { parameters.text("p").parse().ok() } else { None };
     if caller.may(right, project) { Ok(()) } else { Err(forbidden(route, right)) }

@@ -192,7 +192,7 @@ pub(super) async fn named(call: &Call<'_>, segment: &str, readings: Readings) ->
 /// The asset of this project, or of none, that a segment names.
 ///
 /// Errors: those of [`named`]; 403 where it is another project's by grant.
-async fn own(call: &Call<'_>, segment: &str, readings: Readings) -> Result<Named, ApiError> {
+pub(super) async fn own(call: &Call<'_>, segment: &str, readings: Readings) -> Result<Named, ApiError> {
     let asset = named(call, segment, readings).await?;
     if asset.head.value.is_own_of(call.project()?) {
         return Ok(asset);

@@ -1,5 +1,6 @@
 //! What the routes do.
 
+mod aliases;
 mod assets;
 mod control;
 mod dependencies;
@@ -11,6 +12,7 @@ mod records;
 mod settings;
 mod tokens;
 mod triggers;
+mod writers;
 
 use crate::answer::Answer;
 use crate::handler::Call;
@@ -33,6 +35,16 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::ReadLineage => lineage::show(call).await,
         Operation::ListUnregisteredAssets => assets::unregistered(call).await,
         Operation::PushEvents => events::push(call).await,
+        Operation::ReadOutcome => events::outcome(call).await,
+        Operation::ReadQuarantine => events::quarantine(call).await,
+        Operation::ListAliases => aliases::list(call).await,
+        Operation::ConfirmAlias => aliases::confirm(call).await,
+        Operation::PushLineage => writers::lineage(call).await,
+        Operation::PushLineageBatch => writers::lineage_batch(call).await,
+        Operation::PushQuality => writers::quality(call).await,
+        Operation::PaimonPartitionDone => writers::paimon(call).await,
+        Operation::HudiCommit | Operation::HudiCommitByPath => writers::hudi(call).await,
+        Operation::IcebergMetrics | Operation::IcebergMetricsByPath => writers::iceberg(call).await,
         Operation::ListEvents => events::list_of_asset(call).await,
         Operation::DeclareDependencies => dependencies::declare(call).await,
         Operation::ListDependencies => dependencies::list(call).await,

@@ -5,6 +5,7 @@
 mod access;
 mod advice;
 mod assets;
+mod clients;
 mod control;
 mod dependencies;
 mod docs;
@@ -22,3 +23,4 @@ mod signatures;
 mod support;
 mod tokens;
 mod triggers;
+mod writers;

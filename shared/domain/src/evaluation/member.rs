@@ -136,9 +136,9 @@ impl<'a> Judge<'a, '_> {
         expected: String,
         actual: String,
         since: Option<Timestamp>,
-        unblock: &str,
+        unblock: &'static str,
     ) -> Reason {
-        Reason { code, asset: Some(self.member.key.clone()), expected, actual, since, unblock: unblock.to_owned() }
+        Reason { code, asset: Some(self.member.key.clone()), expected, actual, since, unblock: unblock.into() }
     }
 
     fn unknown_asset(&self) -> Obstacle {
@@ -440,7 +440,7 @@ impl<'a> Judge<'a, '_> {
         let newest = choice::newest_counted(self.view, state, &self.member.conditions);
         let wanted = wanted(&self.member.conditions);
         let expected = match &self.taken.version {
-            Some(taken) => [&*wanted, " beyond snapshot ", &taken.snapshot_id].concat(),
+            Some(taken) => [&*wanted, " beyond snapshot ", taken.snapshot_id.as_str()].concat(),
             None => wanted.into_owned(),
         };
         let (verdict, code, actual, since, unblock) = if let Some(trouble) = &state.trouble {
@@ -459,7 +459,7 @@ impl<'a> Judge<'a, '_> {
             let actual = "the table was never read".to_owned();
             (Verdict::BlockedBySnapshot, ReasonCode::NeverRead, actual, None, "a notification or a scan of the table")
         } else if let Some(newest) = newest {
-            let actual = ["newest is snapshot ", &newest.version.snapshot_id].concat();
+            let actual = ["newest is snapshot ", newest.version.snapshot_id.as_str()].concat();
             let unblock = if state.unnotified.is_some_and(|unnotified| unnotified.is_lasting()) {
                 "a new commit to the table, which is seen with the next scan: its bucket's notifications do not come"
             } else {

@@ -212,8 +212,11 @@ impl AssetState {
             let same = position == table.position && commit.fingerprint == table.fingerprint;
             return if same { Outcome::Duplicate } else { Outcome::Superseded };
         }
-        let version =
-            Version { position, fingerprint: commit.fingerprint.clone(), snapshot_id: commit.snapshot_id.clone() };
+        let version = Version {
+            position,
+            fingerprint: commit.fingerprint.clone(),
+            snapshot_id: commit.snapshot_id.as_str().into(),
+        };
         let watermark_moved = commit
             .watermark
             .is_some_and(|at| self.raise_watermark(at, Some(version.clone()), now) == Outcome::Advanced);

@@ -245,7 +245,7 @@ impl TagEntry {
             version: Version {
                 position: self.position,
                 fingerprint: self.fingerprint.clone(),
-                snapshot_id: self.snapshot_id.clone(),
+                snapshot_id: self.snapshot_id.as_str().into(),
             },
             kind: self.kind.clone().unwrap_or_else(|| CommitKind("TAGGED".to_owned())),
             is_data: true,

@@ -241,7 +241,7 @@ fn records(finding: &Finding, outcome: &Outcome, was_held: bool, changed: bool) 
             vec![record(EventKind::HistoryRewritten, "withdrawn".to_owned(), detail)]
         }
         Evidence::TagCreated(name, entry) => {
-            let token = format!("{name}.{:020}.{}", entry.position.ordinal.0, entry.fingerprint.0);
+            let token = format!("{name}.{:020}.{}", entry.position.ordinal.0, entry.fingerprint);
             let detail = Some(format!("tag {name} names snapshot {}", entry.snapshot_id));
             let evidence = Some(PushedEvidence::Tag { name: name.clone(), version: Some(entry.clone()) });
             vec![Record { evidence, ..record(EventKind::TagCreated, token, detail) }]
@@ -294,7 +294,7 @@ fn expired(gap: &Gap) -> Record {
 
 fn sighted(hold: &RewriteHold, outcome: &Outcome) -> Record {
     let token =
-        hold.withdrawn.as_ref().map(|version| format!("{:020}.{}", version.position.ordinal.0, version.fingerprint.0));
+        hold.withdrawn.as_ref().map(|version| format!("{:020}.{}", version.position.ordinal.0, version.fingerprint));
     Record {
         kind: EventKind::HistoryRewritten,
         token: format!("sighted.{}.{}", token.unwrap_or_default(), layout::moment(hold.first_seen)),

@@ -17,6 +17,7 @@ mod table;
 pub use findings::was_untold;
 pub(crate) use recognise::agree;
 pub use recognise::is_table_of;
+pub(crate) use table::uuid_of;
 
 use std::collections::BTreeSet;
 

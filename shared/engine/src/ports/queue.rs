@@ -36,6 +36,13 @@ pub enum Message {
         /// From the hint to the instance.
         trace: TraceId,
     },
+    /// To the watcher: work on these letters.
+    Letters {
+        /// Their receipts, in the order in which they came.
+        receipts: Vec<String>,
+        /// From the event to the instance.
+        trace: TraceId,
+    },
     /// To the watcher: look at this asset.
     Observe {
         /// The asset.

@@ -154,6 +154,12 @@ impl Deployment {
             Message::Advise { target, .. } => {
                 Dispatcher { ports, scheduler: self.scheduler.clone() }.advise(target).await.map(|_| None)
             }
+            Message::Letters { receipts, trace } => {
+                for receipt in receipts {
+                    lakebell_engine::inbox::work(&ports, receipt, trace).await?;
+                }
+                Ok(None)
+            }
             Message::Evaluate { targets, trace } => {
                 for target in targets {
                     evaluate::evaluate_one(&ports, target, trace).await?;

@@ -101,7 +101,7 @@ fn security(route: &Route) -> Value {
     let right = match route.needs {
         Needs::PathToken(_) => return json!([]),
         Needs::AnyToken => vec![],
-        Needs::Right(right) => vec![right.as_str()],
+        Needs::Right(right) | Needs::Writer(right) => vec![right.as_str()],
     };
     json!([{"bearer": right}, {"apiKey": right}])
 }

@@ -138,13 +138,41 @@ fn shared() -> Vec<(&'static str, Value)> {
     let pushed = object(
         &[("eventId", json!({"type": ["string", "null"]})), ("status", json!({"enum": ["stored", "refused"]}))],
         &[
-            ("outcome", json!({"enum": ["advanced", "maintenance", "duplicate", "superseded", "ignored"]})),
+            ("receipt", json!({"type": "string", "pattern": "^[0-9a-f]{32}$"})),
             ("reason", string()),
             ("code", json!({"enum": codes})),
             ("field", string()),
             ("hint", string()),
             ("retryable", boolean()),
         ],
+    );
+    let outcome = object(
+        &[
+            ("receipt", string()),
+            ("eventId", string()),
+            ("source", string()),
+            ("receivedAt", moment()),
+            ("status", json!({"enum": ["stored", "settled", "quarantined"]})),
+            (
+                "outcomes",
+                list(&object(
+                    &[("about", string()), ("outcome", string())],
+                    &[("kind", string()), ("reason", string())],
+                )),
+            ),
+        ],
+        &[("reason", string()), ("body", string())],
+    );
+    let alias = object(
+        &[
+            ("catalog", string()),
+            ("path", list(&string())),
+            ("isVerified", boolean()),
+            ("by", string()),
+            ("firstSeen", moment()),
+            ("lastSeen", moment()),
+        ],
+        &[],
     );
     let state = open_object(
         &[("epoch", integer()), ("schema", json!({"type": "object"})), ("quality", json!({"type": "object"}))],
@@ -208,6 +236,8 @@ fn shared() -> Vec<(&'static str, Value)> {
         ("Problem", problem),
         ("CloudEvent", event),
         ("PushedEvent", pushed),
+        ("OutcomeOfEvent", outcome),
+        ("AliasOfAsset", alias),
         ("AssetState", state),
         ("AssetSettings", settings),
         ("Evaluation", evaluation),
@@ -315,6 +345,7 @@ pub(super) fn in_path(name: &str) -> Value {
         "eventId" => {
             ("Id of the event", json!({"type": "string", "minLength": 1, "maxLength": 255}), json!("01JHQ3X0Z4"))
         }
+        "tool" => ("Tool whose result it is", json!({"enum": ["dbt", "gx", "soda"]}), json!("dbt")),
         other => panic!("describe the parameter {other} of paths"),
     };
     json!({"name": name, "in": "path", "required": true, "description": description, "schema": schema, "example": example})
@@ -340,6 +371,7 @@ pub(super) fn in_query(name: &str) -> Value {
         "steps" => {
             ("How many steps away at most", json!({"type": "integer", "minimum": 1, "maximum": 8, "default": 8}))
         }
+        "source" => ("Source of the event, where it is named by its own id", text()),
         "project" => ("Code of another project", json!({"type": "integer", "minimum": 1})),
         other => panic!("describe the parameter {other} of queries"),
     };

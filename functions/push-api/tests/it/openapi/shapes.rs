@@ -138,6 +138,15 @@ pub(super) fn sample(operation: Operation) -> Option<Value> {
     Some(serde_json::from_str(event["body"].as_str().unwrap()).unwrap())
 }
 
+/// A document in the form of its writer: docs/writers.md names the forms.
+fn any_object() -> Value {
+    json!({"type": "object"})
+}
+
+fn aliases() -> Value {
+    object(&[("asset", string()), ("aliases", list(&the("AliasOfAsset")))], &[])
+}
+
 /// What an operation takes and answers.
 pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
     let asset = [
@@ -214,16 +223,44 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
                 needs_body: true,
                 media: EVENTS,
                 answers: vec![(200, results), (202, the("PushedEvent"))],
-                example: Some("event-batch"),
-                more_examples: &[
-                    "event-stored",
-                    "event-duplicate",
-                    "event-not-visible",
-                    "event-unknown-asset",
-                    "evidence-lacking",
-                    "verdict-moved",
-                ],
+                example: Some("events-accepted"),
+                more_examples: &["event-accepted"],
             }
+        }
+        Operation::ReadOutcome => answers(the("OutcomeOfEvent"), "outcome-unknown").fits(&["outcome-stored"]),
+        Operation::ReadQuarantine => answers(page(&the("OutcomeOfEvent")), "quarantine"),
+        Operation::ListAliases => answers(aliases(), "openlineage-aliases"),
+        Operation::ConfirmAlias => {
+            let body = object(
+                &[("path", json!({"type": "array", "items": string(), "minItems": 1, "maxItems": 8}))],
+                &[("catalog", string())],
+            );
+            answers(aliases(), "alias-confirmed").takes(body)
+        }
+        Operation::PushLineage => answers(the("PushedEvent"), "openlineage").instead(201).takes(any_object()),
+        Operation::PushLineageBatch => {
+            let failed = object(&[("index", integer()), ("reason", string()), ("retriable", boolean())], &[]);
+            let summary = object(&[("received", integer()), ("successful", integer()), ("failed", integer())], &[]);
+            let answer = object(
+                &[
+                    ("status", json!({"enum": ["success", "partial_success", "failure"]})),
+                    ("summary", summary),
+                    ("failed_events", list(&failed)),
+                    ("items", list(&the("PushedEvent"))),
+                ],
+                &[],
+            );
+            let body = json!({"type": "array", "items": any_object(), "maxItems": 500});
+            answers(answer, "openlineage-batch").takes(body)
+        }
+        Operation::PushQuality => answers(the("PushedEvent"), "quality").instead(202).takes(any_object()),
+        Operation::PaimonPartitionDone
+        | Operation::HudiCommit
+        | Operation::HudiCommitByPath
+        | Operation::IcebergMetrics
+        | Operation::IcebergMetricsByPath => {
+            let success = object(&[("result", json!({"const": "SUCCESS"}))], &[]);
+            answers(success, "hook-success").takes(any_object())
         }
         Operation::ListEvents => {
             let item = open_object(
