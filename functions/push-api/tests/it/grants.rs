@@ -76,7 +76,7 @@ async fn with_a_grant_another_project_reads_and_depends() {
         assert_eq!(api.post(&format!("{OF_OTHER}/{verb}"), &json!({})).await.status_code, 403, "{verb}");
     }
     let event = crate::support::cloud_event("1", "cdc.lag.recovered", &json!({"asset": ORDERS}));
-    assert_eq!(body(&api.post("/projects/8/asset-events", &event).await)["code"], "UNKNOWN_ASSET");
+    assert_eq!(body(&api.post("/projects/8/asset-events", &event).await)["outcome"], "unknown");
     // A commit starts the other project's target.
     api.load_orders();
     api.post(&format!("{}/observe", crate::support::ORDERS_PATH), &json!({})).await;
