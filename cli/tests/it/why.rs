@@ -101,6 +101,14 @@ fn waiting() {
 }
 
 #[test]
+fn a_member_whose_catalog_is_not_asked_says_so() {
+    let without = AssetState { without_catalog: true, ..state(3) };
+    let text = why(&evaluation(&both(), Some(&state(5)), Some(&without)));
+    assert_eq!(text.matches("catalog").count(), 1, "{text}");
+    assert!(text.contains("none is asked: what the metadata files say of each other decides"), "{text}");
+}
+
+#[test]
 fn blocked_by_rewrite() {
     let first_seen: Timestamp = "2026-01-01T09:00:00Z".parse().unwrap();
     let hold = RewriteHold {

@@ -183,6 +183,9 @@ pub struct MemberEvaluation {
     /// Who wrote the asset's newest commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_by: Option<Writer>,
+    /// No catalog is asked for the asset, although its format has them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_catalog: bool,
     /// The evidence about the asset that was refused last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedEvidence>,

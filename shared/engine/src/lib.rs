@@ -7,6 +7,7 @@ pub mod access;
 pub mod advice;
 pub mod asset_settings;
 pub mod assets;
+pub mod catalog;
 pub mod compensate;
 pub mod consumer;
 pub mod dispatch;

@@ -47,6 +47,7 @@ pub(super) fn evaluate(inputs: &Inputs<'_>, group: &GroupName, member: &Member, 
         },
         newest,
         written_by: view.live().and_then(|state| state.writer.clone()),
+        without_catalog: view.live().is_some_and(|state| state.without_catalog),
         refused: view.live().and_then(|state| state.refused.clone()),
         id: member.asset,
         reach,
@@ -449,6 +450,20 @@ impl<'a> Judge<'a, '_> {
                     (ReasonCode::LocationUnreadable, "give the functions read access to the location")
                 }
                 TroubleCode::Damaged => (ReasonCode::CommitDamaged, "repair or remove the damaged commit file"),
+                TroubleCode::CatalogAway => {
+                    (ReasonCode::CatalogAway, "nothing to do once the catalog answers: it is asked again by itself")
+                }
+                TroubleCode::CatalogRefused => (
+                    ReasonCode::CatalogRefused,
+                    "mend the asset's `catalog` setting, its secret, or the right to read the table",
+                ),
+                TroubleCode::CatalogUnclear => {
+                    (ReasonCode::CatalogUnclear, "see whether the `catalog` setting leads to an Iceberg catalog")
+                }
+                TroubleCode::NotInCatalog => (
+                    ReasonCode::NotInCatalog,
+                    "create the table, or correct `database` and `table` of the `catalog` setting",
+                ),
             };
             (Verdict::BlockedBySnapshot, code, trouble.detail.clone(), Some(trouble.since), unblock)
         } else if let Some(hole) = &state.hole {

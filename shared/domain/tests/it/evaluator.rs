@@ -386,6 +386,10 @@ fn verdict_of(code: ReasonCode) -> Verdict {
         | R::LocationUnreadable
         | R::CommitDamaged
         | R::CommitMissing
+        | R::CatalogAway
+        | R::CatalogRefused
+        | R::CatalogUnclear
+        | R::NotInCatalog
         | R::TooFewSnapshots
         | R::TooFewRecords
         | R::PartitionMissing => Verdict::BlockedBySnapshot,
