@@ -11,6 +11,7 @@ mod mutants;
 mod package;
 mod process;
 mod progress;
+mod requests;
 mod sim;
 mod suite;
 mod venv;
