@@ -70,7 +70,7 @@ impl Deployment {
                     evaluate::evaluate_one(&ports, &target, &trace).await.unwrap();
                 }
             }
-            Message::Observe { asset, trace } => {
+            Message::Observe { asset, trace, .. } => {
                 let hint = Hint { asset, look: Look::Whole, source: Source::Poll, trace };
                 Watcher::new(ports).look(&hint).await.unwrap();
             }

@@ -115,7 +115,7 @@ async fn carry(port: Port, ports: Ports, message: Message, deadline: Timestamp) 
             }
             Ok(())
         }
-        Message::Observe { asset, trace } => {
+        Message::Observe { asset, trace, .. } => {
             let hint = Hint { asset, look: Look::Whole, source: Source::Poll, trace };
             Box::pin(Watcher::new(ports).look(&hint)).await.map(|_| ())
         }

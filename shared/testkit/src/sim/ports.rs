@@ -17,7 +17,7 @@ use lakebell_engine::{EngineError, ErrorKind};
 
 use super::job::Job;
 use super::shared::Outside;
-use crate::SeededRandom;
+use crate::{MemoryCatalogs, SeededRandom};
 
 /// The ports of one worker.
 #[derive(Clone)]
@@ -59,7 +59,8 @@ impl Port {
         Ports {
             items: Arc::clone(&port) as Arc<dyn ItemStore>,
             storage: Arc::clone(&port) as Arc<dyn TableStorage>,
-            // No table of a simulation keeps a consumer file.
+            // No table of a simulation has a catalog, or keeps a consumer file.
+            catalogs: Arc::new(MemoryCatalogs::new()),
             consumers: Arc::clone(&self.outside.storage) as Arc<dyn ConsumerFiles>,
             queue: Arc::clone(&port) as Arc<dyn Queue>,
             clock: Arc::clone(&port) as Arc<dyn Clock>,
@@ -234,6 +235,11 @@ impl Queue for Port {
         state.pending.extend((0..copies).map(|_| Job::Message(message.clone())));
         drop(state);
         answered(fault, ())
+    }
+
+    /// Delivered at any time, as all are.
+    async fn send_later(&self, message: &Message, _seconds: u32) -> Result<(), EngineError> {
+        self.send(message).await
     }
 }
 
