@@ -10,6 +10,7 @@ mod asset_keys;
 mod cli;
 mod closed_loop;
 mod concurrency;
+mod deaths;
 mod dispatch;
 mod faults;
 mod lost;
@@ -17,6 +18,7 @@ mod notifications;
 mod poison;
 mod redelivery;
 mod scenarios;
+mod storm;
 mod support;
 
 /// The test's scene, or the end of the test where there is no deployment.

@@ -1,6 +1,6 @@
 //! The real writer: pypaimon, in a process that takes one order a line.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -49,6 +49,12 @@ impl Writer {
     /// Makes a table.
     pub(crate) async fn create(&mut self, database: &str, table: &str) {
         self.order(&json!({"do": "create", "database": database, "table": table})).await;
+    }
+
+    /// Makes tables `t0`, `t1` and so on with so many commits each on the local disk, and says in which folder.
+    pub(crate) async fn history(&mut self, tables: usize, commits: u64) -> PathBuf {
+        let made = self.order(&json!({"do": "history", "tables": tables, "commits": commits})).await;
+        PathBuf::from(made["folder"].as_str().unwrap())
     }
 
     /// Appends rows in one commit: `{snapshotId, commitMs}`.
