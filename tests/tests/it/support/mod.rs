@@ -20,4 +20,4 @@ pub(crate) use scene::{Answer, Scene};
 pub(crate) use scheduler::Scheduler;
 pub(crate) use stack::Stack;
 pub(crate) use wait::{PATIENCE, until};
-pub(crate) use writer::Writer;
+pub(crate) use writer::{LakeWriter, Writer};
