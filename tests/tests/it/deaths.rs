@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, TraceId};
+use lakebell_domain::trigger::Trigger;
 use lakebell_engine::assets::{self, AssetSpec};
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::rules::Records;
@@ -79,7 +80,7 @@ async fn a_watcher_that_dies_between_the_advance_and_the_claim_comes_again_and_c
     advanced.await.unwrap();
     assert_eq!(field.stack.records().await.assets[&field.asset].state.position().ordinal.0, 1, "the advance landed");
     assert!(field.stack.kill_one("commitWatcher", 0));
-    field.has_started_once(Duration::from_secs(60)).await;
+    field.has_started_once(Duration::from_mins(1)).await;
     field.stack.remove().await;
 }
 
@@ -94,7 +95,7 @@ async fn a_watcher_that_times_out_after_the_claim_has_its_trigger_sent() {
     first.await.unwrap();
     // Whether its end comes before or after the second one took effect is a matter of milliseconds.
     let _ = tokio::time::timeout(Duration::from_secs(10), second).await.expect("it is sent once more");
-    field.has_started_once(Duration::from_secs(60)).await;
+    field.has_started_once(Duration::from_mins(1)).await;
     field.stack.remove().await;
 }
 
@@ -108,7 +109,7 @@ async fn a_dispatcher_that_dies_after_the_start_took_effect_starts_nothing_twice
     started.await.unwrap();
     assert_eq!(field.weather.starts().len(), 1, "the start took effect");
     field.stack.leases_are_over().await;
-    let records = field.has_started_once(Duration::from_secs(60)).await;
+    let records = field.has_started_once(Duration::from_mins(1)).await;
     let trigger = records.triggers.values().next().unwrap();
     assert!(trigger.instance.is_some(), "found and adopted: {trigger:?}");
     field.stack.remove().await;
@@ -136,7 +137,7 @@ async fn sixty_four_claimers_of_one_target_are_one_trigger() {
     field.stack.aws.forget_plans();
     println!("{claimers} of 64 invocations answered, {met} claims were on their way at once");
     assert!(met >= 16, "only {met} claims met");
-    field.has_started_once(Duration::from_secs(60)).await;
+    field.has_started_once(Duration::from_mins(1)).await;
     field.stack.remove().await;
 }
 
@@ -156,11 +157,10 @@ async fn thirty_two_watchers_of_one_asset_advance_it_step_by_step() {
     let (is_fine, answer) = field.stack.invoke("compensator", &json!({"task": "pass"})).await;
     assert!(is_fine, "{answer}");
     let records =
-        until("the asset to be at its newest commit and its triggers to end", Duration::from_secs(60), async || {
+        until("the asset to be at its newest commit and its triggers to end", Duration::from_mins(1), async || {
             field.stack.invoke("compensator", &json!({"task": "sweep"})).await;
             let records = field.stack.records().await;
-            let has_ended =
-                !records.triggers.is_empty() && records.triggers.values().all(|trigger| trigger.has_ended());
+            let has_ended = !records.triggers.is_empty() && records.triggers.values().all(Trigger::has_ended);
             let waiting = field.stack.waiting(&["hints", "evaluate", "dispatch"]).await;
             let at = records.assets[&field.asset].state.position().ordinal.0;
             if at == 16 && has_ended && waiting == 0 { Ok(records) } else { Err((at, waiting)) }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use aws_sdk_s3::types::{Event, NotificationConfiguration, QueueConfiguration};
+use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, SendMessageBatchRequestEntry};
 use jiff::Timestamp;
 use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, TraceId, TriggerKey};
 use lakebell_domain::target::TargetSpec;
@@ -110,7 +111,8 @@ impl Written {
     fn read(id: AssetId, prefix: String, folder: &Path, commits: u64) -> Self {
         let read = |at: u64| std::fs::read(folder.join(format!("snapshot/snapshot-{at}"))).unwrap();
         let files: Vec<Vec<u8>> = (1..=commits).map(read).collect();
-        let committed = |(at, bytes): (u64, &Vec<u8>)| (at, Snapshot::parse_named(bytes, at).unwrap().fingerprint().0);
+        let committed =
+            |(at, bytes): (u64, &Vec<u8>)| (at, Snapshot::parse_named(bytes, at).unwrap().fingerprint().to_string());
         let committed = (1..).zip(&files).map(committed).collect();
         Self { id, prefix, files, committed }
     }
@@ -142,7 +144,9 @@ impl Storm<'_> {
         while seen < notifications {
             let receive =
                 self.scene.sqs.receive_message().queue_url(raw).max_number_of_messages(10).wait_time_seconds(1);
-            for message in receive.send().await.unwrap().messages() {
+            let received = receive.send().await.unwrap();
+            let (mut handed_on, mut done) = (Vec::new(), Vec::new());
+            for message in received.messages() {
                 let body = message.body().unwrap();
                 let times = match self.random.below(100) {
                     roll if roll < DROPPED => 0,
@@ -154,12 +158,20 @@ impl Storm<'_> {
                     seen += 1;
                     dropped += u64::from(times == 0);
                     doubled += u64::from(times == 2);
-                    for _ in 0..times {
-                        self.scene.sqs.send_message().queue_url(hints).message_body(body).send().await.unwrap();
-                    }
+                    handed_on.extend(std::iter::repeat_n(body, times));
                 }
-                let receipt = message.receipt_handle().unwrap();
-                self.scene.sqs.delete_message().queue_url(raw).receipt_handle(receipt).send().await.unwrap();
+                let entry = DeleteMessageBatchRequestEntry::builder().id(format!("m{}", done.len()));
+                done.push(entry.receipt_handle(message.receipt_handle().unwrap()).build().unwrap());
+            }
+            for bodies in handed_on.chunks(10) {
+                let entry = |(at, body): (usize, &&str)| {
+                    SendMessageBatchRequestEntry::builder().id(format!("m{at}")).message_body(*body).build().unwrap()
+                };
+                let entries = bodies.iter().enumerate().map(entry).collect();
+                self.scene.sqs.send_message_batch().queue_url(hints).set_entries(Some(entries)).send().await.unwrap();
+            }
+            if !done.is_empty() {
+                self.scene.sqs.delete_message_batch().queue_url(raw).set_entries(Some(done)).send().await.unwrap();
             }
         }
         (dropped, doubled)

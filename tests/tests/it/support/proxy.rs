@@ -105,7 +105,7 @@ impl Proxy {
             met: BTreeMap::new(),
             counts: BTreeMap::new(),
         }));
-        let http = reqwest::Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+        let http = reqwest::Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
         let through = Arc::new(Through { state: Arc::clone(&state), http, upstream: upstream.to_owned() });
         let task = tokio::spawn(async move {
             loop {
@@ -205,9 +205,10 @@ impl Through {
         }
         let is_dynamodb = operation.starts_with("DynamoDB");
         let is_aws = is_dynamodb || operation.starts_with("SQS");
-        let internal = || match is_aws {
-            true => json_answer(500, &json!({"__type": "InternalServerError", "message": "injected"})),
-            false => json_answer(500, &json!({"code": 10_000, "msg": "injected", "failed": true, "data": null})),
+        let internal = || {
+            let of_aws = json!({"__type": "InternalServerError", "message": "injected"});
+            let of_scheduler = json!({"code": 10_000, "msg": "injected", "failed": true, "data": null});
+            json_answer(500, if is_aws { &of_aws } else { &of_scheduler })
         };
         match fault {
             None => self.hand_on(&head, body).await,

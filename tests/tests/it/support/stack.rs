@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_sdk_dynamodb::primitives::DateTime;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
     ScalarAttributeType,
@@ -19,6 +20,7 @@ use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::items::{Draft, Write};
 use lakebell_engine::ports::time::SystemClock;
 use lakebell_engine::rules::Records;
+use lakebell_testkit::MemoryCatalogs;
 use serde_json::{Value, json};
 
 use super::records::items_of;
@@ -60,14 +62,16 @@ impl<'a> Stack<'a> {
         make_table(scene, &table).await;
         let mut queues = BTreeMap::new();
         for queue in ["hints", "evaluate", "dispatch", "raw"] {
-            let make = scene.sqs.create_queue().queue_name(format!("{}-{queue}", scene.name));
-            let made = make.attributes(QueueAttributeName::VisibilityTimeout, "4").send().await.unwrap();
-            queues.insert(queue, made.queue_url.unwrap());
+            let create = scene.sqs.create_queue().queue_name(format!("{}-{queue}", scene.name));
+            let answer = create.attributes(QueueAttributeName::VisibilityTimeout, "4").send().await.unwrap();
+            queues.insert(queue, answer.queue_url.unwrap());
         }
         let storage = Arc::new(S3Storage::new(scene.s3.clone()));
         let ports = Ports {
             items: Arc::new(DynamoItems::new(scene.dynamodb.clone(), &table)),
             storage: storage.clone(),
+            // No table of these tests has one.
+            catalogs: Arc::new(MemoryCatalogs::new()),
             consumers: storage,
             queue: Arc::new(SqsQueue::new(scene.sqs.clone(), &queues["dispatch"], &queues["evaluate"])),
             clock: Arc::new(SystemClock),
@@ -99,7 +103,7 @@ impl<'a> Stack<'a> {
         let known = &known["Configuration"];
         let listed =
             self.scene.s3.list_objects_v2().bucket(ARTIFACTS).prefix(format!("{binary}/")).send().await.unwrap();
-        let package = listed.contents().iter().max_by_key(|object| object.last_modified().map(|at| at.secs())).unwrap();
+        let package = listed.contents().iter().max_by_key(|object| object.last_modified().map(DateTime::secs)).unwrap();
         let name = format!("{}-{}", self.scene.name, binary.trim_start_matches("lakebell-"));
         let mut variables = known["Environment"]["Variables"].clone();
         for (variable, value) in [

@@ -67,7 +67,7 @@ impl Writer {
 
     /// Makes tables `t0`, `t1` and so on with so many commits each on the local disk, and says in which folder.
     pub(crate) async fn history(&mut self, tables: usize, commits: u64) -> PathBuf {
-        let made = self.order(&json!({"do": "history", "tables": tables, "commits": commits})).await;
+        let made = self.0.order(&json!({"do": "history", "tables": tables, "commits": commits})).await;
         PathBuf::from(made["folder"].as_str().unwrap())
     }
 
