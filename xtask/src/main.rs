@@ -10,6 +10,7 @@ mod local;
 mod package;
 mod process;
 mod progress;
+mod requests;
 mod suite;
 mod venv;
 mod workspace;

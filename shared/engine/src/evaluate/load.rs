@@ -82,7 +82,9 @@ impl Loaded {
         let mut assets = BTreeMap::new();
         for (id, head) in &self.heads {
             let history = self.histories.get(id).map_or(&[][..], Vec::as_slice);
-            let is_registered = head.value.deregistered_at.is_none();
+            // To a project without a grant an asset is as good as not registered.
+            let may_see = head.value.is_visible_to(self.definition.value.target.id.project);
+            let is_registered = head.value.deregistered_at.is_none() && may_see;
             let state = Some(&head.value.state);
             assets.insert(*id, AssetView { rev: head.rev, state, is_registered, history });
         }
