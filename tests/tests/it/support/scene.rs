@@ -301,7 +301,12 @@ impl Scene {
 
     /// Messages of a queue, in flight or not.
     pub(crate) async fn waiting(&self, queue: &str) -> u64 {
-        let mut get = self.sqs.get_queue_attributes().queue_url(&self.local.queues[queue].url);
+        self.count(&self.local.queues[queue].url).await
+    }
+
+    /// Messages of the queue with this URL, in flight or not.
+    pub(crate) async fn count(&self, url: &str) -> u64 {
+        let mut get = self.sqs.get_queue_attributes().queue_url(url);
         for name in COUNTS {
             get = get.attribute_names(name);
         }
