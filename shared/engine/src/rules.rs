@@ -141,7 +141,9 @@ impl Records {
                     .filter_map(|trigger| {
                         let range = trigger.ranges.iter().find(|range| range.asset == asset)?;
                         let at = |version: &Option<Version>| version.as_ref().map(|version| version.position);
-                        Some((trigger, at(&range.bounds.from), at(&range.bounds.to)))
+                        // A table that was never read: nothing is consumed, and its first read is the beginning.
+                        let to = at(&range.bounds.to)?;
+                        Some((trigger, at(&range.bounds.from), Some(to)))
                     })
                     .collect();
                 ranges.sort_by_key(|(_, from, to)| (*to, *from));

@@ -1,6 +1,6 @@
 //! A copy of the tree with every fault in it, each behind its number.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use crate::workspace::Workspace;
 
 /// The environment variable that names the fault that is on.
 pub(super) const VARIABLE: &str = "LAKEBELL_MUTANT";
-/// The crates of the simulation.
-const CRATES: [&str; 4] = ["shared/domain", "shared/formats", "shared/engine", "shared/testkit"];
+/// The crate of the simulation; what it is built from follows from the manifests.
+const CRATE: &str = "testkit";
 /// Where the question is answered.
 const SWITCH: &str = "shared/domain/src/mutants.rs";
 
@@ -62,21 +62,40 @@ pub(super) fn build(workspace: &Workspace, mutants: &[Mutant]) -> Outcome<PathBu
         files.apply(number, mutant)?;
     }
     files.text("shared/domain/src/lib.rs")?.push_str("\n#[allow(missing_docs)]\npub mod mutants;\n");
-    for folder in CRATES {
+    let crates = crates(&root)?;
+    for folder in &crates {
         copy_folder(&root, &tree, Path::new(folder), &files.edited)?;
     }
     put(&tree.join(SWITCH), &switch())?;
     let manifest = fs::read_to_string(root.join("Cargo.toml")).during("read Cargo.toml")?;
-    put(&tree.join("Cargo.toml"), &only_crates(&manifest))?;
+    put(&tree.join("Cargo.toml"), &only_crates(&manifest, &crates))?;
     let lock = fs::read_to_string(root.join("Cargo.lock")).during("read Cargo.lock")?;
     put(&tree.join("Cargo.lock"), &lock)?;
     super::build(workspace, &tree)?;
     Ok(workspace.target("mutants/build/sim/lakebell-sim"))
 }
 
+/// The folders of the simulation's crate and of all crates of the workspace that it is built from.
+fn crates(root: &Path) -> Outcome<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    let mut waiting = vec![CRATE.to_owned()];
+    while let Some(name) = waiting.pop() {
+        let folder = format!("shared/{name}");
+        if found.contains(&folder) || !root.join(&folder).is_dir() {
+            continue;
+        }
+        let manifest = root.join(&folder).join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).during(format!("read {}", manifest.display()))?;
+        let named = text.lines().filter_map(|line| line.strip_prefix("lakebell-"));
+        waiting.extend(named.filter_map(|line| line.split(['.', ' ']).next()).map(str::to_owned));
+        found.insert(folder);
+    }
+    Ok(found)
+}
+
 /// The workspace without the crates that the simulation does not need.
-fn only_crates(manifest: &str) -> String {
-    let members: Vec<String> = CRATES.iter().map(|member| format!("{member:?}")).collect();
+fn only_crates(manifest: &str, crates: &BTreeSet<String>) -> String {
+    let members: Vec<String> = crates.iter().map(|member| format!("{member:?}")).collect();
     let mut lines = Vec::new();
     let mut is_in_members = false;
     for line in manifest.lines() {

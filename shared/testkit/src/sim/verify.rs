@@ -337,7 +337,8 @@ fn lost(state: &State, target: &TargetId) -> Vec<String> {
 fn begun(records: &Records) -> BTreeMap<(TargetId, AssetId), Option<Version>> {
     let target = menu::target_id("prefix");
     let mut first: BTreeMap<AssetId, &Range> = BTreeMap::new();
-    for range in records.triggers.values().filter(|trigger| trigger.target == target).flat_map(|t| &t.ranges) {
+    let of_target = records.triggers.values().filter(|trigger| trigger.target == target);
+    for range in of_target.flat_map(|trigger| &trigger.ranges).filter(|range| range.bounds.to.is_some()) {
         let at = |version: &Option<Version>| version.as_ref().map(|version| version.position);
         let place = |range: &Range| (at(&range.bounds.to), at(&range.bounds.from));
         let known = first.entry(range.asset).or_insert(range);
