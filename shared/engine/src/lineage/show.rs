@@ -118,10 +118,10 @@ async fn visible(ports: &Ports, project: ProjectCode, assets: &[AssetId]) -> Res
     let items = if keys.is_empty() { Vec::new() } else { ports.items.get(&keys).await? };
     let mut seen = BTreeSet::new();
     for (asset, key) in assets.iter().zip(&keys) {
-        if let Some(item) = store::pick(&items, key) {
-            if store::decode::<AssetHead>(item)?.value.is_visible_to(project) {
-                seen.insert(*asset);
-            }
+        if let Some(item) = store::pick(&items, key)
+            && store::decode::<AssetHead>(item)?.value.is_visible_to(project)
+        {
+            seen.insert(*asset);
         }
     }
     Ok(seen)

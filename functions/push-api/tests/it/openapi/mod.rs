@@ -109,7 +109,7 @@ fn security(route: &Route) -> Value {
 fn operation(route: &Route, schemas: &mut parts::Schemas) -> Value {
     let shape = shape(route.operation, schemas);
     let in_path = route.template.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let mut parameters: Vec<Value> = in_path.map(|name| parts::in_path(name)).collect();
+    let mut parameters: Vec<Value> = in_path.map(parts::in_path).collect();
     parameters.extend(route.query.iter().map(|name| parts::in_query(name)));
     if route.is_write() {
         parameters.push(json!({"$ref": "#/components/parameters/IdempotencyKey"}));
