@@ -24,8 +24,8 @@ impl From<Failed> for Diagnostic {
     }
 }
 
-/// A tick `{"task": "sweep"}` sweeps and hands out the assets whose own interval is over; every other
-/// one sweeps and then hands out a pass.
+/// A tick `{"task": "sweep"}` sweeps, hands out the assets whose own interval is over, and goes on with a
+/// pass that is not through; every other one sweeps and then hands out a pass.
 pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<(), Failed> {
     let trace = store::new_trace(&*context.ports.random)?;
     let swept = compensate::sweep(&context.ports, &trace).await?;
@@ -34,6 +34,9 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<(), 
     if event.payload["task"] == "sweep" {
         let due = compensate::scan_due(&context.ports, &trace, deadline).await?;
         tracing::info!(traceId = %trace, assets = due, "handed out the assets whose own interval is over");
+        if let Some(pass) = compensate::resume(&context.ports, &trace, deadline).await? {
+            log_pass(pass, &trace.to_string());
+        }
         return Ok(());
     }
     let pass = compensate::pass(&context.ports, &trace, deadline).await?;
@@ -94,7 +97,11 @@ mod tests {
         let world = tick(json!({"task": "sweep"})).await;
         let count = |op| world.tap.count(op);
         assert_eq!((count(lakebell_testkit::Op::Index), count(lakebell_testkit::Op::Query)), (16, 16));
-        assert_eq!((count(lakebell_testkit::Op::Get), count(lakebell_testkit::Op::Write)), (1, 1), "the progress");
-        assert_eq!(world.tap.total(), 34);
+        assert_eq!(
+            (count(lakebell_testkit::Op::Get), count(lakebell_testkit::Op::Write)),
+            (2, 1),
+            "the progress, and that of a pass"
+        );
+        assert_eq!(world.tap.total(), 35);
     }
 }

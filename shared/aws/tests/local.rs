@@ -245,7 +245,10 @@ async fn messages_go_to_their_queues() {
         queue.send(message).await.unwrap();
     }
     assert_eq!(received(&client, &urls[0], 1).await, [dispatch]);
+    assert_eq!(received(&client, &urls[1], 2).await, [evaluate.clone(), observe.clone()]);
+    queue.send_batch(&[evaluate.clone(), observe.clone()]).await.unwrap();
     assert_eq!(received(&client, &urls[1], 2).await, [evaluate, observe.clone()]);
+    queue.send_batch(&[]).await.unwrap();
 
     for url in &urls {
         client.delete_queue().queue_url(url).send().await.unwrap();
@@ -253,6 +256,8 @@ async fn messages_go_to_their_queues() {
     let error = queue.send(&observe).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.message().contains("LAKEBELL_EVALUATE_QUEUE_URL"), "{error}");
+    let error = queue.send_batch(std::slice::from_ref(&observe)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
 async fn received(client: &aws_sdk_sqs::Client, url: &str, expected: usize) -> Vec<Message> {

@@ -26,7 +26,7 @@ use crate::inbox;
 use crate::layout::{self, SHARDS};
 use crate::ports::Ports;
 use crate::ports::items::{Index, Item, Key, Range, Write, Written};
-use crate::ports::queue::Message;
+use crate::ports::queue::{MAX_BATCH, Message};
 use crate::records::{RegisteredAsset, RegisteredTarget, Warehouse};
 use crate::settings;
 use crate::store::{self, Stored};
@@ -35,7 +35,7 @@ use crate::{EngineError, ErrorKind};
 
 /// Registry entries read in one go.
 const PAGE: usize = 100;
-/// Messages on their way at the same time.
+/// Batches on their way at the same time.
 const SENT_AT_ONCE: usize = 16;
 /// Timers taken from one shard in one pass; the rest is due in the next.
 const TIMERS_PER_SHARD: usize = 100;
@@ -137,6 +137,18 @@ pub async fn pass(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result
         remember(ports, key, &reached, kept.map(|kept| kept.rev)).await?;
     }
     walked.map(|()| pass)
+}
+
+/// Goes on with a pass that ran out of time or failed; `None` where none is under way. So one that
+/// takes several invocations needs as many minutes, not as many intervals.
+///
+/// Errors: those of [`pass`].
+pub async fn resume(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result<Option<Pass>, EngineError> {
+    let kept: Option<Stored<Option<Place>>> = store::get(&*ports.items, Key::new("SCAN", "-")).await?;
+    match kept.and_then(|kept| kept.value) {
+        Some(_) => pass(ports, trace, deadline).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 async fn walk(
@@ -251,17 +263,17 @@ async fn reconcile(ports: &Ports, page: &[RegisteredTarget], trace: &TraceId) ->
     Ok(passed_over)
 }
 
-/// Sends messages a few at a time: one after the other, a pass over 10,000 assets would not fit an
-/// invocation.
+/// Sends messages in batches, a few at a time: one after the other, a pass over 10,000 assets would
+/// not fit an invocation.
 async fn send_all(ports: &Ports, messages: Vec<Message>) -> Result<(), EngineError> {
     let mut sending = JoinSet::new();
-    let mut messages = messages.into_iter();
+    let mut batches = messages.chunks(MAX_BATCH).map(<[Message]>::to_vec).collect::<Vec<_>>().into_iter();
     loop {
         while sending.len() < SENT_AT_ONCE
-            && let Some(message) = messages.next()
+            && let Some(batch) = batches.next()
         {
             let queue = Arc::clone(&ports.queue);
-            sending.spawn(async move { queue.send(&message).await });
+            sending.spawn(async move { queue.send_batch(&batch).await });
         }
         match sending.join_next().await {
             None => return Ok(()),

@@ -65,11 +65,23 @@ pub enum Message {
 /// The longest time that a message can be put off, by the API reference of SQS.
 pub const MAX_DELAY_SECONDS: u32 = 900;
 
+/// Messages of one batch: what `SendMessageBatch` takes.
+pub const MAX_BATCH: usize = 10;
+
 /// The queues.
 #[async_trait]
 pub trait Queue: Send + Sync {
     /// Sends one message; it is durable once this returns.
     async fn send(&self, message: &Message) -> Result<(), EngineError>;
+
+    /// Sends messages of one kind, at most [`MAX_BATCH`], with as few calls as the queue takes. After an
+    /// error some of them may be on their way: send all of them again.
+    async fn send_batch(&self, messages: &[Message]) -> Result<(), EngineError> {
+        for message in messages {
+            self.send(message).await?;
+        }
+        Ok(())
+    }
 
     /// The same, to be delivered after so many seconds; at most [`MAX_DELAY_SECONDS`].
     async fn send_later(&self, message: &Message, seconds: u32) -> Result<(), EngineError>;

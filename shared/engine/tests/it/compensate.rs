@@ -127,6 +127,12 @@ async fn a_pass_that_runs_out_of_time_is_continued() {
         }
     }
     assert_eq!((assets, calls), (30, 33), "16 shards of each registry, and the list of warehouses");
+    let resumed = async |deadline| compensate::resume(&ports, &trace(), deadline).await.unwrap();
+    assert_eq!(resumed(d.world.clock.now()).await, None, "none is under way");
+    compensate::pass(&ports, &trace(), d.world.clock.now()).await.unwrap();
+    let rest = resumed(jiff::Timestamp::MAX).await.unwrap();
+    assert!(rest.is_complete && rest.assets <= 30, "{rest:?}");
+    assert_eq!(resumed(jiff::Timestamp::MAX).await, None);
 }
 
 #[tokio::test]
