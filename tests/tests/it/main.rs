@@ -11,6 +11,7 @@ mod cli;
 mod clients;
 mod closed_loop;
 mod concurrency;
+mod deaths;
 mod dispatch;
 mod faults;
 mod formats;
@@ -19,6 +20,7 @@ mod notifications;
 mod poison;
 mod redelivery;
 mod scenarios;
+mod storm;
 mod support;
 
 /// The test's scene, or the end of the test where there is no deployment.
