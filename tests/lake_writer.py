@@ -16,7 +16,7 @@ import sys
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog import MetastoreCatalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException
 
 COLUMNS = pa.schema([("id", pa.int64()), ("amount", pa.int64())])
@@ -54,7 +54,9 @@ def stands(table):
 def iceberg_create(order):
     lake = catalog(order["catalog"])
     lake.create_namespace_if_not_exists(order["database"])
-    return stands(lake.create_table(name(order), schema=COLUMNS, location=order["location"]))
+    # Who loses a race does not try again, so that a loss is one.
+    once = {"commit.retry.num-retries": "0"}
+    return stands(lake.create_table(name(order), schema=COLUMNS, location=order["location"], properties=once))
 
 
 def iceberg_append(order):
@@ -64,10 +66,18 @@ def iceberg_append(order):
 
 
 def iceberg_lose(order):
-    """Two writers begin with the same table. The first one wins; pyiceberg leaves the loser's file behind."""
+    """Two writers begin with the same table. One commits after the other has put its metadata file there and before
+    that asks the catalog to take it; pyiceberg leaves the loser's file behind."""
     lake = catalog(order["catalog"])
     loser, winner = lake.load_table(name(order)), lake.load_table(name(order))
-    winner.append(rows(order))
+    put = MetastoreCatalog._write_metadata
+
+    def put_and_lose(*arguments, **named):
+        put(*arguments, **named)
+        MetastoreCatalog._write_metadata = staticmethod(put)
+        winner.append(rows(order))
+
+    MetastoreCatalog._write_metadata = staticmethod(put_and_lose)
     try:
         loser.append(rows(order))
     except CommitFailedException:

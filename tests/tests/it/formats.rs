@@ -111,8 +111,8 @@ async fn commits_of_four_formats_by_their_writers_start_one_workflow() {
     let [iceberg, delta, hudi] = ["iceberg", "delta", "hudi"].map(|format| format!("{format}://{database}/{format}"));
     let glue = [database.as_str(), "iceberg"];
     let place = json!({"location": scene.place("iceberg")});
-    lake.iceberg("create", "glue", glue, &place).await;
     scene.register_at(&iceberg, &scene.place("iceberg"), &json!({"catalog": "glue"})).await;
+    lake.iceberg("create", "glue", glue, &place).await;
     for (key, name) in [(&delta, "delta"), (&hudi, "hudi")] {
         scene.register_at(key, &scene.place(name), &json!({})).await;
     }
@@ -166,9 +166,11 @@ async fn a_rest_catalog_with_oauth2_decides_and_its_losers_are_reported() {
     // What pyiceberg's own catalog says is what the stand-in serves.
     let point = |stands: &Value| catalog.point(&scene.name, "orders", stands["metadata"].as_str().unwrap());
     let place = json!({"location": scene.place("orders")});
-    point(&lake.iceberg("create", "sql", table, &place).await);
     let rest = json!({"catalog": {"type": "rest", "url": catalog.url(), "warehouse": "e2e", "secret": secret}});
+    // Before the table is there: a watcher that met its files first would take them for nobody's for a while.
     scene.register_at(&key, &scene.place("orders"), &rest).await;
+    assert_eq!(scene.state_of(&key).await["trouble"]["code"], "NOT_IN_CATALOG");
+    point(&lake.iceberg("create", "sql", table, &place).await);
     let first = lake.iceberg("append", "sql", table, &json!({"rows": 3})).await;
     point(&first);
     let state = scene.is_at(&key, &first["snapshotId"]).await;
