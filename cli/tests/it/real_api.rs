@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use lakebell_aws::Metrics;
 use lakebell_engine::EngineError;
 use lakebell_push_api::event::GatewayEvent;
-use lakebell_push_api::{Context, Tokens, handler};
+use lakebell_push_api::{Context, Sensors, Tokens, handler};
 use lakebell_testkit::World;
 use serde_json::{Value, json};
 
@@ -34,6 +34,7 @@ fn serve(world: &World) -> String {
         ports: world.quiet_ports(),
         tokens: Arc::new(FixedToken),
         metrics: Metrics::new("Lakebell", Arc::new(world.clock.clone()), io::sink()),
+        sensors: Sensors { places: 0, pause: Arc::new(world.clock.clone()) },
     };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();

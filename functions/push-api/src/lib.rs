@@ -18,5 +18,5 @@ pub mod path;
 mod problem;
 pub mod routes;
 
-pub use context::{Context, Tokens};
+pub use context::{Context, Sensors, Tokens};
 pub use problem::{ApiError, Code};

@@ -35,6 +35,7 @@ pub enum Operation {
     SetProjectSwitch,
     ReadGlobalSwitch,
     SetGlobalSwitch,
+    AskSensor,
     ListTriggers,
     ReadTrigger,
     RedriveTrigger,
@@ -79,7 +80,7 @@ const fn route(
 }
 
 /// Every route.
-pub const ROUTES: [Route; 36] = [
+pub const ROUTES: [Route; 37] = [
     route("POST", "/projects/{p}/assets", Operation::RegisterAsset, "Register an asset", &[], &[200, 201]),
     route("GET", "/projects/{p}/assets", Operation::ListAssets, "List assets", PAGE, &[200]),
     route(
@@ -238,6 +239,14 @@ pub const ROUTES: [Route; 36] = [
     ),
     route("GET", "/switch", Operation::ReadGlobalSwitch, "Whether anything may start", &[], &[200]),
     route("PUT", "/switch", Operation::SetGlobalSwitch, "Switch all starting off or on", &[], &[200]),
+    route(
+        "POST",
+        "/projects/{p}/asset-dependencies/{target}/sensor",
+        Operation::AskSensor,
+        "Ask, as a waiting task, whether it may go on",
+        &[],
+        &[200],
+    ),
     route(
         "GET",
         "/projects/{p}/asset-trigger-history",

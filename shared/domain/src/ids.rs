@@ -152,6 +152,10 @@ name_type!(
     TraceId, "trace id", max 64, is_slug, "use 1 to 64 letters, digits, `_`, `-` or `.`"
 );
 name_type!(
+    /// What tells the runs of a waiting task apart where a scheduler does not: a start parameter.
+    SensorToken, "sensor token", max 128, is_slug, "use 1 to 128 letters, digits, `_`, `-` or `.`"
+);
+name_type!(
     /// The digest that names a trigger: 32 lower-case hex digits. See [`crate::trigger::trigger_key`].
     TriggerKey, "trigger key", max 64, |c| c.is_ascii_hexdigit() && !c.is_ascii_uppercase(),
     "use the 32 hex digits that the trigger history shows"

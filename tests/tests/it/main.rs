@@ -17,6 +17,7 @@ mod notifications;
 mod poison;
 mod redelivery;
 mod scenarios;
+mod sensor;
 mod support;
 
 /// The test's scene, or the end of the test where there is no deployment.

@@ -6,6 +6,7 @@ mod dependencies;
 mod events;
 mod operate;
 mod records;
+mod sensor;
 mod settings;
 mod triggers;
 
@@ -42,6 +43,7 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::SetProjectSwitch => control::set_project_switch(call).await,
         Operation::ReadGlobalSwitch => control::read_global_switch(call).await,
         Operation::SetGlobalSwitch => control::set_global_switch(call).await,
+        Operation::AskSensor => sensor::ask(call).await,
         Operation::ListTriggers => triggers::list_of_project(call).await,
         Operation::ReadTrigger => triggers::read(call).await,
         Operation::RedriveTrigger => operate::redrive(call).await,

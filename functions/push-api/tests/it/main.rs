@@ -13,6 +13,7 @@ mod evidence;
 mod keys;
 mod logs;
 mod operate;
+mod sensor;
 mod settings;
 mod support;
 mod triggers;

@@ -13,7 +13,7 @@ use lakebell_aws::Metrics;
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::{EngineError, ErrorKind};
 use lakebell_push_api::event::GatewayResponse;
-use lakebell_push_api::{Context, Tokens, handler};
+use lakebell_push_api::{Context, Sensors, Tokens, handler};
 use lakebell_testkit::World;
 use serde_json::{Value, json};
 
@@ -108,7 +108,8 @@ impl Api {
         world.storage.make_bucket(BUCKET);
         let lines = Lines::default();
         let metrics = Metrics::new("Lakebell", Arc::new(world.clock.clone()), lines.clone());
-        let context = Context { ports: world.ports(), tokens: Arc::new(FixedToken(token)), metrics };
+        let sensors = Sensors { places: 3, pause: Arc::new(world.clock.clone()) };
+        let context = Context { ports: world.ports(), tokens: Arc::new(FixedToken(token)), metrics, sensors };
         Self { world, context, lines }
     }
 

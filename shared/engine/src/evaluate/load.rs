@@ -42,7 +42,7 @@ impl Loaded {
         self.triggers.iter().find(|trigger| Some(&trigger.value.key) == key)
     }
 
-    pub(super) fn open(&self) -> Option<&Stored<Trigger>> {
+    pub(crate) fn open(&self) -> Option<&Stored<Trigger>> {
         self.trigger(self.cursor.value.open.as_ref())
     }
 
@@ -94,6 +94,16 @@ pub(crate) async fn one(ports: &Ports, target: &TargetId) -> Result<Option<Loade
     Ok(all(ports, &[subject], &BTreeMap::new()).await?.pop())
 }
 
+/// Reads one target of which the members are known, and other items in the same batch.
+pub(crate) async fn one_with(
+    ports: &Ports,
+    subject: Subject,
+    others: &[Key],
+) -> Result<(Option<Loaded>, Vec<Item>), EngineError> {
+    let (mut loaded, items) = read(ports, &[subject], &BTreeMap::new(), others.iter().cloned()).await?;
+    Ok((loaded.pop(), items))
+}
+
 /// Reads definitions, cursors, switches and heads in one batch, and open or failed triggers in
 /// another one where a cursor names any. Undeclared targets are left out.
 pub(super) async fn all(
@@ -101,24 +111,26 @@ pub(super) async fn all(
     subjects: &[Subject],
     known: &BTreeMap<AssetId, Stored<AssetHead>>,
 ) -> Result<Vec<Loaded>, EngineError> {
-    read(ports, subjects, known, false).await
+    Ok(read(ports, subjects, known, std::iter::empty()).await?.0)
 }
 
 /// The same for people: with what the scheduler said about each workflow, in the same batch.
 pub(super) async fn with_advice(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Loaded>, EngineError> {
-    read(ports, subjects, &BTreeMap::new(), true).await
+    let advice = subjects.iter().map(|subject| layout::advice(&subject.target));
+    Ok(read(ports, subjects, &BTreeMap::new(), advice).await?.0)
 }
 
 async fn read(
     ports: &Ports,
     subjects: &[Subject],
     known: &BTreeMap<AssetId, Stored<AssetHead>>,
-    is_for_people: bool,
-) -> Result<Vec<Loaded>, EngineError> {
+    others: impl Iterator<Item = Key>,
+) -> Result<(Vec<Loaded>, Vec<Item>), EngineError> {
     if subjects.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
-    let mut keys: BTreeSet<Key> = BTreeSet::from([layout::switch(None)]);
+    let mut keys: BTreeSet<Key> = others.collect();
+    keys.insert(layout::switch(None));
     for subject in subjects {
         let project = subject.target.project;
         keys.extend([
@@ -126,9 +138,6 @@ async fn read(
             layout::cursor(&subject.target),
             layout::switch(Some(project)),
         ]);
-        if is_for_people {
-            keys.insert(layout::advice(&subject.target));
-        }
         let members = subject.members.iter().flatten().filter(|asset| !known.contains_key(asset));
         keys.extend(members.map(|asset| layout::head(*asset)));
     }
@@ -160,7 +169,7 @@ async fn read(
         }
         loaded.push(target);
     }
-    Ok(loaded)
+    Ok((loaded, items))
 }
 
 fn assemble(

@@ -8,6 +8,7 @@ mod records;
 mod scene;
 mod scheduler;
 mod wait;
+mod waiting_task;
 mod writer;
 
 pub(crate) use cli::Cli;
@@ -16,4 +17,5 @@ pub(crate) use lake::{Table, in_path};
 pub(crate) use scene::{Answer, Scene};
 pub(crate) use scheduler::Scheduler;
 pub(crate) use wait::{PATIENCE, until};
+pub(crate) use waiting_task::WaitingTask;
 pub(crate) use writer::Writer;
