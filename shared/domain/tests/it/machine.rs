@@ -245,8 +245,8 @@ fn what_a_task_takes_is_recorded_with_its_run() {
     assert_eq!(taken.sensor, Some(Sensor { task: TaskCode(12), taken_by: Some(run()) }));
     assert_eq!(taken.log.last().unwrap().detail.as_deref(), Some("task 12 of workflow instance 31, run 1"));
     assert!(!taken.waits_for_sensor());
-    let token = SensorRun { asker: Asker::Token("k-1".parse().unwrap()), run: 2 };
-    let taken = claimed_for_sensor().apply(&Arrow::Answer { task: TaskCode(12), run: token }, at(NOW)).unwrap();
+    let other = SensorRun { asker: Asker::Token("k-1".parse().unwrap()), run: 2 };
+    let taken = claimed_for_sensor().apply(&Arrow::Answer { task: TaskCode(12), run: other }, at(NOW)).unwrap();
     assert_eq!((taken.instance, taken.status()), (None, &Status::Success { assumed: false }));
 }
 
