@@ -103,7 +103,8 @@ class Queues(unittest.TestCase):
 
     def test_every_dead_letter_queue_has_an_alarm(self):
         alarms = of_type("AWS::CloudWatch::Alarm").values()
-        watched = {alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0] for alarm in alarms}
+        queues = [alarm for alarm in alarms if alarm["Namespace"] == "AWS/SQS"]
+        watched = {alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0] for alarm in queues}
         dead = {q["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"][0]
                 for q in of_type("AWS::SQS::Queue").values() if "RedrivePolicy" in q}
         self.assertEqual(watched, dead)
@@ -129,9 +130,23 @@ class Rights(unittest.TestCase):
         for statement in statements(RESOURCES):
             self.assertNotIn("*", as_list(statement.get("Resource", [])), statement.get("Sid"))
 
-    def test_the_lake_is_only_read(self):
-        actions = {a for s in statements(RESOURCES) for a in as_list(s["Action"]) if a.startswith(("s3:", "kms:"))}
-        self.assertEqual(actions, {"s3:GetObject", "s3:ListBucket", "kms:Decrypt"})
+    def test_the_lake_is_only_read_but_for_consumer_files_where_they_are_asked_for(self):
+        reads = {"s3:GetObject", "s3:ListBucket", "kms:Decrypt"}
+        written = []
+        for statement in statements(RESOURCES):
+            actions = {a for a in as_list(statement["Action"]) if a.startswith(("s3:", "kms:"))}
+            if actions - reads:
+                written.append(statement["Sid"])
+                self.assertIn(actions, ({"s3:PutObject"}, {"kms:GenerateDataKey"}))
+                if actions == {"s3:PutObject"}:
+                    self.assertIn("/*/consumer/consumer-lakebell-*", json.dumps(statement["Resource"]))
+        self.assertEqual(written, ["Consumers", "ConsumersOfCreatedBucket", "ConsumerKeys"])
+        conditional = {branches[1]["Sid"]: branches[0] for branches in found(RESOURCES, "Fn::If")
+                       if isinstance(branches[1], dict) and branches[1].get("Sid") in written}
+        self.assertEqual(set(conditional), set(written))
+        for condition in conditional.values():
+            self.assertIn({"Condition": "WritesConsumers"}, TEMPLATE["Conditions"][condition]["Fn::And"])
+        self.assertEqual(TEMPLATE["Parameters"]["KeepConsumers"]["Default"], "false")
 
     def test_secrets_are_read_by_name_only(self):
         for statement in statements(RESOURCES):

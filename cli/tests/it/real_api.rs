@@ -30,12 +30,9 @@ impl Tokens for FixedToken {
 
 /// An API on a port of its own over tables in memory; gives its URL.
 fn serve(world: &World) -> String {
-    let context = Context {
-        ports: world.quiet_ports(),
-        tokens: Arc::new(FixedToken),
-        metrics: Metrics::new("Lakebell", Arc::new(world.clock.clone()), io::sink()),
-        sensors: Sensors { places: 0, pause: Arc::new(world.clock.clone()) },
-    };
+    let metrics = Metrics::new("Lakebell", Arc::new(world.clock.clone()), io::sink());
+    let mut context = Context::new(world.quiet_ports(), Arc::new(FixedToken), metrics);
+    context.sensors = Sensors { places: 0, pause: Arc::new(world.clock.clone()) };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

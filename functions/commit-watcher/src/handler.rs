@@ -9,7 +9,8 @@ use lakebell_domain::ids::TraceId;
 use lakebell_engine::evaluate::{Subject, evaluate_all};
 use lakebell_engine::observe::{Hint, Look};
 use lakebell_engine::ports::queue::Message;
-use lakebell_engine::{EngineError, ErrorKind, store};
+use lakebell_engine::watch::Watched;
+use lakebell_engine::{EngineError, ErrorKind, compensate, consumer, store};
 pub use lakebell_lambda::ComeAgain;
 use lakebell_lambda::{deadline, hand_back, report_evaluated};
 use lambda_runtime::LambdaEvent;
@@ -72,6 +73,14 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
             let hint = Hint { asset: *asset, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
             let watched = watcher.look(&hint).await?;
             report::scanned(metrics, &watched, ports.clock.now());
+            if let Watched::Observed { observed, .. } = &watched {
+                // Whatever comes of it: the asset has been looked at.
+                report::kept(metrics, &observed.head.value, consumer::keep(ports, observed).await);
+            }
+        }
+        Work::Message(Message::LookForTables { warehouse, .. }) => {
+            let looked = compensate::look_for_tables(ports, warehouse, trace, deadline - ENOUGH_TIME).await?;
+            report::looked_for_tables(metrics, warehouse, &looked);
         }
         Work::Message(Message::Evaluate { targets, .. }) => {
             let subject = |target: &_| Subject { target: Clone::clone(target), members: None };
@@ -99,7 +108,8 @@ const fn trace_of(work: &Work) -> Option<&TraceId> {
             Message::Dispatch { trace, .. }
             | Message::Advise { trace, .. }
             | Message::Evaluate { trace, .. }
-            | Message::Observe { trace, .. },
+            | Message::Observe { trace, .. }
+            | Message::LookForTables { trace, .. },
         ) => Some(trace),
         Work::Object(_) => None,
     }

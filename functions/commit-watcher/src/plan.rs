@@ -66,7 +66,9 @@ fn place(work: &Work) -> Place<'_> {
             };
             (0, bucket, root, branch, number, key, etag.as_deref())
         }
-        Work::Message(Message::Observe { .. }) => (1, "", String::new(), None, 0, "", None),
+        Work::Message(Message::Observe { .. } | Message::LookForTables { .. }) => {
+            (1, "", String::new(), None, 0, "", None)
+        }
         Work::Message(_) => (2, "", String::new(), None, 0, "", None),
     }
 }

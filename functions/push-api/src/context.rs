@@ -10,7 +10,9 @@ use lakebell_engine::ports::time::{Pause, SystemClock};
 use lakebell_engine::sensor::MOST_PLACES;
 use lakebell_engine::{EngineError, ErrorKind};
 
-/// Where the token comes from that callers must show.
+use crate::auth::{Access, Rate};
+
+/// Where the deployment's own token comes from, by which the first other ones are made.
 pub trait Tokens: Send + Sync {
     /// The token; at most 300 s old.
     fn token(&self) -> Pin<Box<dyn Future<Output = Result<String, EngineError>> + Send + '_>>;
@@ -31,6 +33,13 @@ pub struct Sensors {
     pub pause: Arc<dyn Pause>,
 }
 
+impl Default for Sensors {
+    /// The usual places, on the machine's own clock.
+    fn default() -> Self {
+        Self { places: Self::USUAL_PLACES, pause: Arc::new(SystemClock) }
+    }
+}
+
 impl Sensors {
     /// The variable with the number of places.
     const PLACES: &str = "LAKEBELL_SENSOR_PLACES";
@@ -42,7 +51,7 @@ impl Sensors {
     /// Errors: `Invalid` for a number of places that is none.
     pub fn from_env() -> Result<Self, EngineError> {
         let places = Self::places(std::env::var(Self::PLACES).ok().as_deref())?;
-        Ok(Self { places, pause: Arc::new(SystemClock) })
+        Ok(Self { places, ..Self::default() })
     }
 
     fn places(text: Option<&str>) -> Result<u8, EngineError> {
@@ -54,17 +63,28 @@ impl Sensors {
     }
 }
 
-/// Ports, token and metrics. Clones share them.
+/// Ports, tokens and metrics. Clones share them.
 #[derive(Clone)]
 pub struct Context {
     /// The ports of the use cases.
     pub ports: Ports,
-    /// The token that callers must show.
+    /// The deployment's own token.
     pub tokens: Arc<dyn Tokens>,
     /// Where measurements go.
     pub metrics: Metrics,
+    /// What is remembered of callers.
+    pub access: Arc<Access>,
     /// How polls of waiting tasks are served.
     pub sensors: Sensors,
+}
+
+impl Context {
+    /// A context with the usual limits that does not take the gateway's word for who signed a
+    /// request.
+    pub fn new(ports: Ports, tokens: Arc<dyn Tokens>, metrics: Metrics) -> Self {
+        let access = Arc::new(Access::new(Rate::default(), false));
+        Self { ports, tokens, metrics, access, sensors: Sensors::default() }
+    }
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ async fn main() -> Result<(), Error> {
     logging::init();
     let aws = Arc::new(AwsPorts::from_env().await?);
     aws.warm().await;
-    let sensors = Sensors::from_env()?;
-    let context = Arc::new(Context { ports: aws.ports(), tokens: aws, metrics: Metrics::from_env(), sensors });
+    let mut context = Context::new(aws.ports(), aws, Metrics::from_env());
+    context.sensors = Sensors::from_env()?;
+    let context = Arc::new(context);
     lambda_runtime::run(service_fn(move |event: LambdaEvent<GatewayEvent>| {
         let context = Arc::clone(&context);
         async move { Ok::<_, Error>(handler::handle(event.payload, &context).await) }

@@ -54,6 +54,7 @@ impl AwsPorts {
         Ports {
             items: self.items.clone(),
             storage: self.storage.clone(),
+            consumers: self.storage.clone(),
             queue: self.queue.clone(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),

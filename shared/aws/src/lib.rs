@@ -24,7 +24,7 @@ pub use config::Settings;
 pub use connections::AwsConnections;
 pub use context::AwsPorts;
 pub use items::DynamoItems;
-pub use metrics::{Measure, Metrics};
+pub use metrics::{Measure, Metrics, OlderThan};
 pub use queue::SqsQueue;
 pub use random::SystemRandom;
 pub use secrets::Secrets;

@@ -25,7 +25,9 @@ impl SqsQueue {
     fn of(&self, message: &Message) -> (&str, &'static str) {
         match message {
             Message::Dispatch { .. } | Message::Advise { .. } => (&self.dispatch_url, "LAKEBELL_DISPATCH_QUEUE_URL"),
-            Message::Evaluate { .. } | Message::Observe { .. } => (&self.evaluate_url, "LAKEBELL_EVALUATE_QUEUE_URL"),
+            Message::Evaluate { .. } | Message::Observe { .. } | Message::LookForTables { .. } => {
+                (&self.evaluate_url, "LAKEBELL_EVALUATE_QUEUE_URL")
+            }
         }
     }
 }

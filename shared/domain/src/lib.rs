@@ -4,6 +4,7 @@
 //! asset's registers, [`evaluation::evaluate`] says whether a target is ready and why, and
 //! [`trigger::Trigger::apply`] moves a trigger along the only arrows that exist.
 
+pub mod access;
 pub mod asset;
 pub mod commit;
 pub mod cursor;
@@ -11,6 +12,7 @@ pub mod evaluation;
 pub mod event;
 pub mod ids;
 pub mod invalid;
+pub mod lineage;
 pub mod policy;
 pub mod reason;
 pub mod replay;

@@ -1,12 +1,15 @@
 //! Register, find, list and deregister assets.
 
-use lakebell_domain::asset::{AssetKey, Location};
+use lakebell_domain::Invalid;
+use lakebell_domain::asset::{AssetKey, Format, Location};
 use lakebell_domain::event::Source;
 use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::AssetState;
 use serde::{Deserialize, Serialize};
 
-use crate::asset_settings::{AssetSettings, BindVerdict, SchemaApproval, Trust, Unavailable, WatermarkFrom};
+use crate::asset_settings::{
+    AssetSettings, BindVerdict, ScanInterval, SchemaApproval, Trust, Unavailable, WatermarkFrom,
+};
 use crate::evaluate;
 use crate::layout;
 use crate::observe::{self, Hint, Look, Observed};
@@ -51,14 +54,12 @@ pub struct AssetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub watermark_property: Option<Unavailable>,
-    /// Whether a Paimon consumer file keeps snapshots from expiring; not available yet.
+    /// Whether a Paimon consumer file keeps snapshots from expiring before they were read.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub keep_consumer: bool,
+    /// How often the clock looks at it; absent, with every pass of the compensator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub keep_consumer: Option<Unavailable>,
-    /// How often the asset is looked at; not available yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub scan_interval: Option<Unavailable>,
+    pub scan_interval: Option<ScanInterval>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -77,7 +78,7 @@ impl AssetSpec {
             trust: Trust::default(),
             catalog: None,
             watermark_property: None,
-            keep_consumer: None,
+            keep_consumer: false,
             scan_interval: None,
         }
     }
@@ -89,7 +90,19 @@ impl AssetSpec {
             schema_approval: self.schema_approval,
             watermark_from: self.watermark_from,
             trust: self.trust,
+            scan_interval: self.scan_interval,
+            keep_consumer: self.keep_consumer,
         }
+    }
+
+    /// Errors: `Invalid` for a setting that the table's format does not have.
+    fn check(&self) -> Result<(), Invalid> {
+        let format = self.key.format();
+        if self.keep_consumer && format != Format::Paimon {
+            let problem = format!("{format} has no consumer files, Paimon has");
+            return Err(Invalid::new("keepConsumer", problem, "leave it out"));
+        }
+        Ok(())
     }
 }
 
@@ -116,7 +129,8 @@ pub struct Registration {
 /// Registers an asset and looks at it. Registering the same key at the same location again changes
 /// its settings to those of `spec`, if the project owns it or nobody does, and nothing else.
 ///
-/// Errors: `Invalid` where a table of another format than the key's lies at the location;
+/// Errors: `Invalid` where a table of another format than the key's lies at the location, or for a
+/// setting that the format does not have;
 /// `Conflict` where the key has another location, or the location another key.
 pub async fn register(
     ports: &Ports,
@@ -147,6 +161,7 @@ async fn register_by(
     trace: &TraceId,
     by: Registrar,
 ) -> Result<Registration, EngineError> {
+    spec.check()?;
     for _ in 0..MAX_LOST_RACES {
         let (id, is_new) = match find_registered(ports, spec).await? {
             Some(known) if known.value.deregistered_at.is_none() => {
@@ -229,7 +244,7 @@ async fn create(ports: &Ports, project: ProjectCode, spec: &AssetSpec) -> Result
     observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
     let id = store::new_asset_id(&*ports.random);
     let head = new_head(ports, project, spec, AssetState::default());
-    let resolved = Resolved { id };
+    let resolved = Resolved { id, project: Some(project) };
     let mut actions = vec![
         Write::Create(store::draft(layout::name(&spec.key), &resolved)?),
         Write::Create(store::draft(layout::location(&spec.location, spec.key.branch()), &resolved)?),
@@ -288,8 +303,13 @@ async fn revive(
     if let Some(ring) = ring {
         actions.push(Write::Replace(store::draft(layout::ring(id), &crate::records::Ring::default())?, ring.rev));
     }
+    let resolved = Resolved { id, project: Some(project) };
+    let name_key = layout::name(&spec.key);
+    if let Some(name) = ports.items.get(std::slice::from_ref(&name_key)).await?.first() {
+        actions.push(Write::Replace(store::draft(name_key, &resolved)?, name.rev));
+    }
     match location {
-        None => actions.push(Write::Create(store::draft(location_key, &Resolved { id })?)),
+        None => actions.push(Write::Create(store::draft(location_key, &resolved)?)),
         Some(taken) if taken.value.id != id => {
             return Err(conflict("location", format!("{} is registered under another key", spec.location)));
         }
@@ -311,8 +331,30 @@ pub async fn find_id(ports: &Ports, key: &AssetKey) -> Result<AssetId, EngineErr
 
 /// The asset with this key, if it was ever registered.
 pub async fn lookup(ports: &Ports, key: &AssetKey) -> Result<Option<AssetId>, EngineError> {
-    let resolved = store::get::<Resolved>(&*ports.items, layout::name(key)).await?;
-    Ok(resolved.map(|resolved| resolved.value.id))
+    Ok(resolve_key(ports, key).await?.map(|resolved| resolved.id))
+}
+
+/// What a key leads to.
+pub(crate) async fn resolve_key(ports: &Ports, key: &AssetKey) -> Result<Option<Resolved>, EngineError> {
+    Ok(store::get(&*ports.items, layout::name(key)).await?.map(|resolved| resolved.value))
+}
+
+/// What a location leads to, or a branch of it.
+pub(crate) async fn resolve_location(
+    ports: &Ports,
+    location: &Location,
+    branch: Option<&str>,
+) -> Result<Option<Resolved>, EngineError> {
+    Ok(store::get(&*ports.items, layout::location(location, branch)).await?.map(|resolved| resolved.value))
+}
+
+/// Whether a project owns an asset, or nobody does. One read where the owner was not kept.
+pub(crate) async fn speaks_for(ports: &Ports, project: ProjectCode, resolved: &Resolved) -> Result<bool, EngineError> {
+    let owner = match resolved.project {
+        Some(owner) => owner,
+        None => head(ports, resolved.id).await?.value.project,
+    };
+    Ok(owner == project || owner == NO_PROJECT)
 }
 
 /// The asset that lives at a location, or at a branch of it.
@@ -321,8 +363,7 @@ pub async fn at_location(
     location: &Location,
     branch: Option<&str>,
 ) -> Result<Option<AssetId>, EngineError> {
-    let resolved = store::get::<Resolved>(&*ports.items, layout::location(location, branch)).await?;
-    Ok(resolved.map(|resolved| resolved.value.id))
+    Ok(resolve_location(ports, location, branch).await?.map(|resolved| resolved.id))
 }
 
 pub(crate) fn unknown_asset(key: &AssetKey, nearest: &[AssetKey]) -> EngineError {

@@ -3,15 +3,18 @@
 //! Every hint (a storage notification, a push, a scan) ends in [`observe`], which reads the
 //! table's own commits; every write that can make a target ready is followed by an evaluation.
 
+pub mod access;
 pub mod advice;
 pub mod asset_settings;
 pub mod assets;
 pub mod compensate;
+pub mod consumer;
 pub mod dispatch;
 mod error;
 pub mod evaluate;
 pub mod history;
 pub mod layout;
+pub mod lineage;
 pub mod observe;
 pub mod operate;
 pub mod ports;

@@ -70,6 +70,20 @@ pub struct Ring {
     /// The oldest version from which the fast path went on without looking at it again: a
     /// rewrite could hide there until a scan has compared it.
     pub unverified: Option<Ordinal>,
+    /// The tags that the last scan saw; absent before the first one and in a new epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<TagsSeen>,
+}
+
+/// The tags of a table as a scan saw them, so that the next one tells without a read whether any
+/// appeared, moved or went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TagsSeen {
+    /// A digest of their names and entity tags.
+    pub digest: String,
+    /// When the newest of them was written, by the store's clock; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<Timestamp>,
 }
 
 impl Ring {
@@ -214,6 +228,10 @@ impl RegisteredTarget {
 pub struct Resolved {
     /// The asset.
     pub id: AssetId,
+    /// The project that owns it, so that a push need not read the head to tell; `None` where it was
+    /// not kept, and the head tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<ProjectCode>,
 }
 
 /// A registered prefix whose tables are found and registered by themselves.

@@ -37,14 +37,14 @@ pub(super) struct Explained {
     definition: TargetSpec,
     rule: String,
     pub(super) evaluation: Evaluation,
-    /// What the scheduler said about the workflow, where a person should know it.
+    /// What the scheduler said about the workflow, and loops through what it writes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
 impl From<evaluate::Explained> for Explained {
-    fn from(evaluate::Explained { definition, evaluation, advice }: evaluate::Explained) -> Self {
-        let warnings = advice.and_then(|advice| advice.warning()).into_iter().collect();
+    fn from(evaluate::Explained { definition, evaluation, advice, loops }: evaluate::Explained) -> Self {
+        let warnings = advice.and_then(|advice| advice.warning()).into_iter().chain(loops).collect();
         let id = definition.target.id.clone();
         let rule = definition.target.rule();
         Self { name: id.name.clone(), target: id, definition: definition.spec, rule, evaluation, warnings }

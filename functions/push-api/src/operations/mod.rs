@@ -4,6 +4,7 @@ mod assets;
 mod control;
 mod dependencies;
 mod events;
+mod lineage;
 mod operate;
 mod records;
 mod sensor;
@@ -25,6 +26,7 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::ObserveAsset => assets::look(call).await,
         Operation::AcceptRewrite => assets::accept_rewrite(call).await,
         Operation::ReadWithdrawn => assets::withdrawn(call).await,
+        Operation::ReadLineage => lineage::show(call).await,
         Operation::ListUnregisteredAssets => assets::unregistered(call).await,
         Operation::PushEvents => events::push(call).await,
         Operation::ListEvents => events::list_of_asset(call).await,
@@ -55,5 +57,6 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::PutWarehouse => settings::put_warehouse(call).await,
         Operation::ListWarehouses => settings::warehouses(call).await,
         Operation::DeleteWarehouse => settings::delete_warehouse(call).await,
+        Operation::PushEventsByPath => events::push_by_path(call).await,
     }
 }

@@ -75,6 +75,34 @@ async fn every_kind_says_what_it_lacks() {
 }
 
 #[tokio::test]
+async fn lineage_of_a_job_is_shown_and_refuses_a_self_loop() {
+    let api = Api::with_orders().await;
+    let job = json!({"status": "FINISHED", "job": "spark/daily", "inputs": ["s3://lake/raw/clicks"], "outputs": [ORDERS],
+        "workflow": "7/4711"});
+    assert_eq!(api.post(EVENTS, &cloud_event("j1", "job.status.changed", &job)).await.status_code, 202);
+    golden("lineage", &api.get(&format!("{ORDERS_PATH}/lineage")).await);
+    let target = json!({"name": "dwd", "workflowDefinitionCode": 4711,
+        "groups": [{"dependencies": [{"asset": ORDERS}]}]});
+    golden("self-loop", &api.post("/projects/7/asset-dependencies", &target).await);
+    for (query, field) in [("direction=sideways", "direction"), ("steps=9", "steps"), ("steps=x", "steps")] {
+        let refused = api.get(&format!("{ORDERS_PATH}/lineage?{query}")).await;
+        assert_eq!((refused.status_code, body(&refused)["field"].as_str()), (400, Some(field)));
+    }
+    for (change, field) in [
+        (json!({"inputs": ["orders"]}), "data.inputs[0]"),
+        (json!({"workflow": "4711"}), "data.workflow"),
+        (json!({"triggerKey": "no key"}), "data.triggerKey"),
+        (json!({"job": ""}), "data.job"),
+        (json!({"outputs": vec![ORDERS; 65]}), "data.outputs"),
+    ] {
+        let mut wrong = job.clone();
+        wrong.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let refused = api.post(EVENTS, &cloud_event("j2", "job.status.changed", &wrong)).await;
+        assert_eq!((refused.status_code, body(&refused)["field"].as_str()), (400, Some(field)), "{change}");
+    }
+}
+
+#[tokio::test]
 async fn one_verdict_is_answered_alone_and_starts_what_waits_for_it() {
     let api = Api::with_orders().await;
     let target = json!({"name": "dwd", "workflowDefinitionCode": 4711, "startFrom": "current",
@@ -114,7 +142,12 @@ async fn settings_are_registered_shown_and_changed() {
     assert_eq!(other.status_code, 409);
     assert_eq!(body(&api.get(&format!("{ORDERS_PATH}/state")).await)["settings"], more);
     golden("error-setting", &api.post("/projects/7/assets", &with(&json!({"trust": "writer"}))).await);
-    golden("error-setting-later", &api.post("/projects/7/assets", &with(&json!({"scanInterval": "1m"}))).await);
+    golden("error-setting-later", &api.post("/projects/7/assets", &with(&json!({"catalog": "glue"}))).await);
+    golden("error-scan-interval", &api.post("/projects/7/assets", &with(&json!({"scanInterval": "30s"}))).await);
+    let scanned = json!({"scanInterval": "1m", "keepConsumer": true});
+    assert_eq!(body(&api.post("/projects/7/assets", &with(&scanned)).await)["settings"]["scanInterval"], "1m");
+    let again = api.post("/projects/7/assets", &with(&more)).await;
+    assert_eq!(body(&again)["settings"], more, "what is left out is the default again");
     let watermark = event("1", "watermark.advanced", &json!({"watermark": 1_768_471_200_000_i64}));
     assert_eq!(body(&api.post(EVENTS, &watermark).await)["outcome"], "advanced");
 }

@@ -59,6 +59,8 @@ pub struct Explained {
     pub evaluation: Evaluation,
     /// What the scheduler said about the workflow that is declared now; absent until it was asked.
     pub advice: Option<Advice>,
+    /// What is known of loops through what the workflow writes, a sentence each.
+    pub loops: Vec<String>,
 }
 
 /// When an evaluation that meets a queued trigger sends it once more.
@@ -139,7 +141,8 @@ pub async fn explain(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Explaine
         let evaluation = loaded.evaluate();
         let definition = loaded.definition.value;
         let advice = loaded.advice.filter(|advice| advice.is_about(&definition.target));
-        Explained { definition, evaluation, advice }
+        let loops = loaded.writes.map(|writes| writes.warnings(&definition.target)).unwrap_or_default();
+        Explained { definition, evaluation, advice, loops }
     });
     Ok(explained.collect())
 }

@@ -14,6 +14,7 @@ mod paimon;
 mod recognise;
 mod table;
 
+pub use findings::was_untold;
 pub(crate) use recognise::agree;
 pub use recognise::is_table_of;
 

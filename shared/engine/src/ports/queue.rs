@@ -1,6 +1,7 @@
 //! Messages between the functions. Standard queues: a message may come twice, late or out of order.
 
 use async_trait::async_trait;
+use lakebell_domain::asset::Location;
 use lakebell_domain::ids::{AssetId, TargetId, TraceId, TriggerKey};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,13 @@ pub enum Message {
         /// The asset.
         asset: AssetId,
         /// From the hint to the instance.
+        trace: TraceId,
+    },
+    /// To the watcher: look for new tables below this warehouse.
+    LookForTables {
+        /// The warehouse's location.
+        warehouse: Location,
+        /// From the pass to what is registered.
         trace: TraceId,
     },
 }

@@ -15,8 +15,9 @@ use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::commit::Millis;
 use lakebell_domain::event::{Event, EventKind, Outcome, PushedEvidence, Source};
-use lakebell_domain::ids::{AssetId, TraceId};
+use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::Severity;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -24,10 +25,11 @@ pub use self::claim::{MAX_BACKFILL_ID, MAX_EXTRA, MAX_RUN_ID, MAX_STATUS};
 
 use self::claim::Claim;
 use crate::evaluate::{self, Evaluated};
+use crate::lineage::{Flow, FoundLoop};
 use crate::observe::Observed;
 use crate::ports::Ports;
 use crate::records::Unregistered;
-use crate::{EngineError, assets};
+use crate::{EngineError, assets, lineage};
 
 /// Kinds that can be pushed: all of them.
 pub const PUSHABLE: [EventKind; 20] = [
@@ -54,12 +56,32 @@ pub const PUSHABLE: [EventKind; 20] = [
 ];
 
 /// Which asset an event is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Named {
     /// By its key.
     Key(AssetKey),
     /// By where the table lives.
     Location(Location),
+}
+
+impl Named {
+    /// The asset of that name, where there is one.
+    pub(crate) async fn find(&self, ports: &Ports) -> Result<Option<AssetId>, EngineError> {
+        match self {
+            Self::Key(key) => assets::lookup(ports, key).await,
+            Self::Location(location) => assets::at_location(ports, location, None).await,
+        }
+    }
+}
+
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Key(key) => key.fmt(f),
+            Self::Location(location) => location.fmt(f),
+        }
+    }
 }
 
 /// One pushed event.
@@ -106,6 +128,8 @@ pub struct Facts {
     pub partition: Option<String>,
     /// The status of a job, in its own words.
     pub status: Option<String>,
+    /// What a job reads and writes.
+    pub flow: Option<Flow>,
     /// What else the writer wants to be kept with the event.
     pub extra: BTreeMap<String, Value>,
 }
@@ -126,6 +150,8 @@ pub struct Accepted {
     pub receipt: Receipt,
     /// The evaluations that followed.
     pub evaluated: Vec<Evaluated>,
+    /// Loops that its lineage is the first to show.
+    pub loops: Vec<FoundLoop>,
 }
 
 /// Takes a pushed event: looks at the asset or applies what the writer alone can know, keeps the
@@ -135,18 +161,47 @@ pub struct Accepted {
 /// too long or impossible; `Unavailable` and `Contention`, after which the same event may be sent
 /// again.
 pub async fn push(ports: &Ports, pushed: &Pushed, trace: &TraceId) -> Result<Accepted, EngineError> {
+    push_by(ports, None, pushed, trace).await
+}
+
+/// The same from a writer of a project, who speaks for the project's own assets and for those that
+/// no project owns: any other one is unknown to it, whether it is registered or not.
+///
+/// Errors: those of [`push`].
+pub async fn push_from(
+    ports: &Ports,
+    project: ProjectCode,
+    pushed: &Pushed,
+    trace: &TraceId,
+) -> Result<Accepted, EngineError> {
+    push_by(ports, Some(project), pushed, trace).await
+}
+
+async fn push_by(
+    ports: &Ports,
+    project: Option<ProjectCode>,
+    pushed: &Pushed,
+    trace: &TraceId,
+) -> Result<Accepted, EngineError> {
     let claim = Claim::of(pushed, ports.clock.now())?;
-    let Some(asset) = resolve(ports, pushed).await? else {
-        return Ok(Accepted { receipt: Receipt::UnknownAsset, evaluated: Vec::new() });
+    // What flows where is kept whether or not the table that leads it is registered.
+    let loops = match (&claim, &pushed.facts.flow) {
+        (Claim::Lineage, Some(flow)) => lineage::record(ports, flow).await?,
+        _ => Vec::new(),
+    };
+    let Some(asset) = resolve(ports, project, pushed).await? else {
+        return Ok(Accepted { receipt: Receipt::UnknownAsset, evaluated: Vec::new(), loops });
     };
     let push = Push { ports, asset, pushed, trace };
     let (outcome, observed) = match claim {
         Claim::Hint(look) => hint::follow(&push, look).await?,
-        Claim::Lineage => return Ok(Accepted { receipt: push.keep_lineage().await?, evaluated: Vec::new() }),
+        Claim::Lineage => {
+            return Ok(Accepted { receipt: push.keep_lineage().await?, evaluated: Vec::new(), loops });
+        }
         Claim::Writers(claim) => record::take(&push, &claim).await?,
     };
     let evaluated = Box::pin(evaluate::evaluate_dependents(ports, &observed, trace)).await?;
-    Ok(Accepted { receipt: Receipt::Looked(outcome), evaluated })
+    Ok(Accepted { receipt: Receipt::Looked(outcome), evaluated, loops })
 }
 
 /// A push on its way.
@@ -194,11 +249,11 @@ impl Push<'_> {
     }
 }
 
-async fn resolve(ports: &Ports, pushed: &Pushed) -> Result<Option<AssetId>, EngineError> {
-    match &pushed.asset {
-        Named::Key(key) => assets::lookup(ports, key).await,
+async fn resolve(ports: &Ports, project: Option<ProjectCode>, pushed: &Pushed) -> Result<Option<AssetId>, EngineError> {
+    let found = match &pushed.asset {
+        Named::Key(key) => assets::resolve_key(ports, key).await?,
         Named::Location(location) => {
-            let found = assets::at_location(ports, location, None).await?;
+            let found = assets::resolve_location(ports, location, None).await?;
             if found.is_none() {
                 let seen = Unregistered {
                     location: location.to_string(),
@@ -209,8 +264,12 @@ async fn resolve(ports: &Ports, pushed: &Pushed) -> Result<Option<AssetId>, Engi
                 };
                 assets::remember_unregistered(ports, &seen).await?;
             }
-            Ok(found)
+            found
         }
+    };
+    match (found, project) {
+        (Some(found), Some(project)) if !assets::speaks_for(ports, project, &found).await? => Ok(None),
+        (found, _) => Ok(found.map(|found| found.id)),
     }
 }
 

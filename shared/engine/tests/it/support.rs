@@ -16,7 +16,7 @@ use lakebell_engine::ports::time::Clock;
 use lakebell_engine::records::AssetHead;
 use lakebell_engine::rules::Records;
 use lakebell_engine::watch::{Created, Watched, Watcher};
-use lakebell_engine::{EngineError, evaluate, targets};
+use lakebell_engine::{EngineError, compensate, evaluate, targets};
 use lakebell_testkit::{MemoryScheduler, MemoryStorage, PaimonTable, World};
 
 pub(crate) const PROJECT: ProjectCode = ProjectCode(7);
@@ -160,6 +160,10 @@ impl Deployment {
                 }
                 Ok(None)
             }
+            Message::LookForTables { warehouse, trace } => {
+                let deadline = self.world.clock.now() + SignedDuration::from_secs(30);
+                compensate::look_for_tables(&ports, warehouse, trace, deadline).await.map(|_| None)
+            }
             Message::Observe { asset, trace } => {
                 let hint = lakebell_engine::observe::Hint {
                     asset: *asset,
@@ -167,7 +171,11 @@ impl Deployment {
                     source: lakebell_domain::event::Source::Poll,
                     trace: trace.clone(),
                 };
-                self.watcher.look(&hint).await.map(|_| None)
+                let watched = self.watcher.look(&hint).await?;
+                if let Watched::Observed { observed, .. } = &watched {
+                    lakebell_engine::consumer::keep(&ports, observed).await?;
+                }
+                Ok(None)
             }
         }
     }
