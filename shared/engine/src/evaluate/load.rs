@@ -105,7 +105,7 @@ pub(crate) async fn one_with(
     subject: Subject,
     others: &[Key],
 ) -> Result<(Option<Loaded>, Vec<Item>), EngineError> {
-    let (mut loaded, items) = read(ports, &[subject], &BTreeMap::new(), others.iter().cloned()).await?;
+    let (mut loaded, items) = read(ports, &[subject], &BTreeMap::new(), Also::Items(others)).await?;
     Ok((loaded.pop(), items))
 }
 
@@ -116,25 +116,38 @@ pub(super) async fn all(
     subjects: &[Subject],
     known: &BTreeMap<AssetId, Stored<AssetHead>>,
 ) -> Result<Vec<Loaded>, EngineError> {
-    Ok(read(ports, subjects, known, std::iter::empty()).await?.0)
+    Ok(read(ports, subjects, known, Also::Nothing).await?.0)
 }
 
 /// The same for people: with what the scheduler said about each workflow, in the same batch.
 pub(super) async fn with_advice(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Loaded>, EngineError> {
-    let advice = subjects.iter().map(|subject| layout::advice(&subject.target));
-    Ok(read(ports, subjects, &BTreeMap::new(), advice).await?.0)
+    Ok(read(ports, subjects, &BTreeMap::new(), Also::WhatPeopleSee).await?.0)
+}
+
+/// What is read beside what a verdict depends on.
+#[derive(Clone, Copy)]
+enum Also<'a> {
+    Nothing,
+    /// What the scheduler said about the workflows, and what they are known to write.
+    WhatPeopleSee,
+    /// These, in the first batch.
+    Items(&'a [Key]),
 }
 
 async fn read(
     ports: &Ports,
     subjects: &[Subject],
     known: &BTreeMap<AssetId, Stored<AssetHead>>,
-    others: impl Iterator<Item = Key>,
+    also: Also<'_>,
 ) -> Result<(Vec<Loaded>, Vec<Item>), EngineError> {
     if subjects.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    let mut keys: BTreeSet<Key> = others.collect();
+    let mut keys: BTreeSet<Key> = match also {
+        Also::Nothing => BTreeSet::new(),
+        Also::WhatPeopleSee => subjects.iter().map(|subject| layout::advice(&subject.target)).collect(),
+        Also::Items(others) => others.iter().cloned().collect(),
+    };
     keys.insert(layout::switch(None));
     for subject in subjects {
         let project = subject.target.project;
@@ -162,7 +175,7 @@ async fn read(
         let members = definition.value.target.assets().into_keys().filter(|asset| !known.contains_key(asset));
         missing.extend(members.map(layout::head).filter(|key| store::pick(&items, key).is_none()));
         missing.extend([&cursor.value.open, &cursor.value.failed].into_iter().flatten().map(layout::trigger));
-        if is_for_people {
+        if matches!(also, Also::WhatPeopleSee) {
             missing.insert(writes_of(&definition.value.target));
         }
     }
