@@ -148,6 +148,12 @@ class Rights(unittest.TestCase):
             self.assertIn({"Condition": "WritesConsumers"}, TEMPLATE["Conditions"][condition]["Fn::And"])
         self.assertEqual(TEMPLATE["Parameters"]["KeepConsumers"]["Default"], "false")
 
+    def test_catalogs_are_only_read(self):
+        actions = {a for s in statements(RESOURCES) for a in as_list(s["Action"]) if a.startswith(("glue:", "s3tables:"))}
+        self.assertTrue(actions)
+        for action in actions:
+            self.assertRegex(action, ":Get", action)
+
     def test_secrets_are_read_by_name_only(self):
         for statement in statements(RESOURCES):
             if "secretsmanager:GetSecretValue" in as_list(statement["Action"]):
@@ -162,6 +168,46 @@ class Rights(unittest.TestCase):
             self.assertFalse(hidden & set(found(function, "Ref")), name)
 
 
+class Access(unittest.TestCase):
+    """Who may call the API. That IAM is checked cannot be tried locally: MiniStack checks no signature."""
+
+    def test_iam_closes_all_but_the_paths_with_a_token(self):
+        methods = of_type("AWS::ApiGateway::Method")
+        resources = of_type("AWS::ApiGateway::Resource")
+        self.assertEqual(set(methods), {"ApiMethod", "ApiWritersMethod"})
+        self.assertEqual(methods["ApiMethod"]["AuthorizationType"], {"Fn::If": ["ByIam", "AWS_IAM", "NONE"]})
+        self.assertEqual(methods["ApiWritersMethod"]["AuthorizationType"], "NONE")
+        writers = resources[methods["ApiWritersMethod"]["ResourceId"]["Ref"]]
+        self.assertEqual(writers["PathPart"], "{proxy+}")
+        self.assertEqual(resources[writers["ParentId"]["Ref"]]["PathPart"], "w")
+
+    def test_the_function_trusts_the_gateway_only_where_it_checks(self):
+        variables = of_type("AWS::Serverless::Function")["PushApi"]["Environment"]["Variables"]
+        self.assertEqual(variables["LAKEBELL_API_AUTHORIZATION"], {"Ref": "ApiAuthorization"})
+        self.assertEqual(TEMPLATE["Parameters"]["ApiAuthorization"]["Default"], "TOKEN")
+
+    def test_changing_the_authorization_deploys_anew(self):
+        deployments = {name: RESOURCES[name]["Condition"] for name in of_type("AWS::ApiGateway::Deployment")}
+        self.assertEqual(deployments, {"ApiDeploymentByToken": "ByToken", "ApiDeploymentByIam": "ByIam"})
+        stage = of_type("AWS::ApiGateway::Stage")["ApiStage"]["DeploymentId"]
+        self.assertEqual(stage, {"Fn::If": ["ByIam", {"Ref": "ApiDeploymentByIam"}, {"Ref": "ApiDeploymentByToken"}]})
+        for name in deployments:
+            waits = set(RESOURCES[name]["DependsOn"])
+            self.assertTrue(waits >= set(of_type("AWS::ApiGateway::Method")), name)
+            self.assertTrue(waits >= set(of_type("AWS::ApiGateway::GatewayResponse")), name)
+
+    def test_the_gateway_throttles(self):
+        settings = of_type("AWS::ApiGateway::Stage")["ApiStage"]["MethodSettings"]
+        self.assertEqual(settings[0]["ThrottlingRateLimit"], {"Ref": "ApiRateLimit"})
+        self.assertEqual(settings[0]["ThrottlingBurstLimit"], {"Ref": "ApiBurstLimit"})
+
+    def test_paths_are_not_logged_because_some_hold_a_token(self):
+        for name, stage in of_type("AWS::ApiGateway::Stage").items():
+            self.assertNotIn("AccessLogSetting", stage, name)
+            for settings in stage["MethodSettings"]:
+                self.assertNotIn("LoggingLevel", settings, name)
+
+
 class Notifications(unittest.TestCase):
     """What S3 is asked for."""
 
@@ -170,6 +216,13 @@ class Notifications(unittest.TestCase):
         self.assertTrue(filters)
         for value in filters:
             self.assertNotIn("=", json.dumps(value))
+
+    def test_every_way_of_creating_an_object_is_heard_of(self):
+        # Writers put, copy (pypaimon, Hadoop's rename) and complete multipart uploads (pyiceberg): never one reason alone.
+        detail = RESOURCES["LakeRule"]["Properties"]["EventPattern"]["detail"]
+        self.assertEqual(set(detail), {"object"})
+        events = list(found(RESOURCES["LakeBucket"], "Event"))
+        self.assertEqual(events, ["s3:ObjectCreated:*"])
 
     def test_no_bucket_parameter_takes_an_equals_sign(self):
         pattern = re.compile(TEMPLATE["Parameters"]["LakeBucketArns"]["AllowedPattern"])

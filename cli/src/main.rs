@@ -16,6 +16,7 @@ mod report;
 mod sensor;
 mod settings;
 mod text;
+mod tokens;
 mod triggers;
 mod why;
 
@@ -82,6 +83,7 @@ async fn run(cli: Cli) -> Result<Report, CliError> {
         Command::AcceptRewrite { key } => lists::accept_rewrite(&api()?, of_project()?, key).await,
         Command::Observe { key } => lists::observe(&api()?, of_project()?, key).await,
         Command::Sensor(SensorCommand::Task(args)) => sensor::task(&api()?, of_project()?, args).await,
+        Command::Tokens(command) => tokens::run(&api()?, project, command).await,
         Command::Table(TableCommand::Inspect(args)) => inspect::run(args).await,
     }
 }

@@ -214,6 +214,7 @@ fn start(
     deploy.args(["--endpoint", &endpoint, "--region", REGION, "--stack", STACK]);
     deploy.arg("--template").arg(workspace.path("infra/template.yaml")).arg("--packages").arg(packages);
     deploy.args(["CreateBucket=true".to_owned(), format!("NotificationRoute={}", options.route.parameter())]);
+    deploy.arg("CatalogAccess=glue");
     deploy.args([format!("SchedulerUrl={scheduler_url}"), format!("SchedulerToken={scheduler_token}")]);
     deploy.args([format!("Architecture={}", architecture()), format!("LogLevel={}", log_level())]);
     let printed = progress.step("deploying infra/template.yaml", || process::output(&mut deploy))?;

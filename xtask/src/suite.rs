@@ -14,15 +14,25 @@ use crate::workspace::Workspace;
 
 /// The end-to-end tests.
 const END_TO_END: &str = "lakebell-tests";
+/// What writers' own clients are.
+const CLIENTS: &str = "tests/clients/requirements.txt";
 /// How many of them run side by side. They mostly wait, so more than there are processors.
 const SIDE_BY_SIDE: &str = "8";
 
-/// The Python environments: of the emulator, of the linter, and of the real writer of tables.
+/// The Python environments: of the emulator, of the linter, of the real writers of tables, and of writers' clients.
 #[derive(Debug)]
 struct Environments {
     aws: Venv,
     sam: Venv,
-    writer: Option<Venv>,
+    writers: Option<Writers>,
+}
+
+/// The real writers, of Paimon tables, and of Iceberg and Delta tables; and the clients of writers.
+#[derive(Debug)]
+struct Writers {
+    paimon: Venv,
+    lake: Venv,
+    clients: Venv,
 }
 
 /// Run it all; the first failure ends it, with nothing left running.
@@ -40,20 +50,32 @@ pub(crate) fn run(workspace: &Workspace, progress: &Progress, quick: bool) -> Ou
         environments.join().map_err(|_| Failure::new("the thread that makes the Python environments died"))?
     })?;
     template(workspace, progress, &environments)?;
-    if let Some(writer) = &environments.writer {
-        end_to_end(workspace, progress, writer)?;
+    if let Some(writers) = &environments.writers {
+        progress.step("writers' own clients", || {
+            let mut cargo = workspace.cargo();
+            cargo.args(["test", "--locked", "--package", "lakebell-push-api", "--test", "it", "clients::"]);
+            process::run(cargo.env("LAKEBELL_CLIENTS_PYTHON", writers.clients.program("python")))
+        })?;
+        end_to_end(workspace, progress, writers)?;
     }
     progress.say("all passed");
     Ok(())
 }
 
-/// The writer is for the end-to-end tests alone.
+/// The writers and their clients are for the slower tests alone.
 fn environments(workspace: &Workspace, progress: &Progress, quick: bool) -> Outcome<Environments> {
+    let writers = || {
+        Ok::<_, Failure>(Writers {
+            paimon: demo::writer(workspace)?,
+            lake: demo::lake_writer(workspace)?,
+            clients: Venv::ensure(workspace, "venv-clients", CLIENTS)?,
+        })
+    };
     progress.step("Python environments", || {
         Ok(Environments {
             aws: Venv::ensure(workspace, "venv", "localstack/requirements.txt")?,
             sam: Venv::ensure(workspace, "venv-sam", "localstack/requirements-sam.txt")?,
-            writer: if quick { None } else { Some(demo::writer(workspace)?) },
+            writers: if quick { None } else { Some(writers()?) },
         })
     })
 }
@@ -72,7 +94,7 @@ fn template(workspace: &Workspace, progress: &Progress, environments: &Environme
 }
 
 /// The end-to-end tests, on a local AWS on a free port, which is stopped whatever comes of them.
-fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv) -> Outcome {
+fn end_to_end(workspace: &Workspace, progress: &Progress, writers: &Writers) -> Outcome {
     progress.step("building the command line", || {
         process::run(workspace.cargo().args(["build", "--locked", "--package", "lakebell-cli"]))
     })?;
@@ -90,7 +112,9 @@ fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv) -> Outc
         cargo.args(["--test-threads", SIDE_BY_SIDE, "--show-output"]);
         cargo.env("LAKEBELL_LOCAL", local::description(workspace, local.port));
         cargo.env("LAKEBELL_CLI", workspace.target("debug/lakebell"));
-        cargo.env("LAKEBELL_WRITER_PYTHON", writer.program("python"));
+        cargo.env("LAKEBELL_WRITER_PYTHON", writers.paimon.program("python"));
+        cargo.env("LAKEBELL_LAKE_PYTHON", writers.lake.program("python"));
+        cargo.env("LAKEBELL_CLIENTS_PYTHON", writers.clients.program("python"));
         process::run(&mut cargo)
     });
     local::down(workspace, progress, Some(local.port), false)?;

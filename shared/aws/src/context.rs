@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use aws_config::SdkConfig;
-use lakebell_engine::EngineError;
 use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::items::ItemStore;
 use lakebell_engine::ports::items::Key;
 use lakebell_engine::ports::scheduler::Connections;
 use lakebell_engine::ports::time::SystemClock;
+use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::config::{Settings, s3_client, sdk_config};
-use crate::{AwsConnections, DynamoItems, S3Storage, Secrets, SqsQueue, SystemRandom};
+use crate::{AwsCatalogs, AwsConnections, DynamoItems, S3Storage, Secrets, SqsQueue, SystemRandom};
 
 /// The ports on AWS, with one client for each service.
 pub struct AwsPorts {
@@ -20,6 +20,7 @@ pub struct AwsPorts {
     storage: Arc<S3Storage>,
     queue: Arc<SqsQueue>,
     secrets: Arc<Secrets>,
+    catalogs: Arc<AwsCatalogs>,
     connections: Arc<AwsConnections>,
     sqs: aws_sdk_sqs::Client,
 }
@@ -43,6 +44,7 @@ impl AwsPorts {
             items,
             storage: Arc::new(S3Storage::new(s3_client(sdk))),
             queue: Arc::new(queue),
+            catalogs: Arc::new(AwsCatalogs::new(sdk, secrets.clone())),
             secrets,
             connections: Arc::new(connections),
             sqs,
@@ -54,6 +56,7 @@ impl AwsPorts {
         Ports {
             items: self.items.clone(),
             storage: self.storage.clone(),
+            catalogs: self.catalogs.clone(),
             consumers: self.storage.clone(),
             queue: self.queue.clone(),
             clock: Arc::new(SystemClock),
@@ -79,6 +82,17 @@ impl AwsPorts {
     /// The token that callers of the API must show; at most 300 s old. `fresh` reads it again.
     pub async fn api_token(&self, fresh: bool) -> Result<String, EngineError> {
         self.secrets.token(self.settings.api_token_secret()?, fresh).await
+    }
+
+    /// The secret that keys of signatures are derived from; at most 300 s old.
+    ///
+    /// Errors: `Invalid` where the deployment has none.
+    pub async fn api_signing_secret(&self) -> Result<String, EngineError> {
+        let Some(name) = &self.settings.signing_secret else {
+            let message = "this deployment has no signing secret; LAKEBELL_SIGNING_SECRET is not set";
+            return Err(EngineError::new(ErrorKind::Invalid, message).with("field", "signed"));
+        };
+        self.secrets.text(name, false).await
     }
 
     /// Makes one cheap call to each service in the init phase, so that credentials are there and

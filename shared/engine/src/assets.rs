@@ -1,15 +1,14 @@
 //! Register, find, list and deregister assets.
 
 use lakebell_domain::Invalid;
-use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::event::Source;
 use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::AssetState;
 use serde::{Deserialize, Serialize};
 
-use crate::asset_settings::{
-    AssetSettings, BindVerdict, ScanInterval, SchemaApproval, Trust, Unavailable, WatermarkFrom,
-};
+use crate::asset_settings::{AssetSettings, BindVerdict, ScanInterval, SchemaApproval, Trust, WatermarkFrom};
+use crate::catalog::Catalog;
 use crate::evaluate;
 use crate::layout;
 use crate::observe::{self, Hint, Look, Observed};
@@ -21,7 +20,7 @@ use crate::targets;
 use crate::{EngineError, ErrorKind};
 
 /// The owner of assets that a warehouse without a project brought: every project may set them.
-const NO_PROJECT: ProjectCode = ProjectCode(0);
+pub(crate) const NO_PROJECT: ProjectCode = ProjectCode(0);
 /// Most tables that a declaration of a warehouse registers in one call.
 pub const MAX_DISCOVERED: usize = 500;
 
@@ -46,14 +45,14 @@ pub struct AssetSpec {
     /// What may advance the data version.
     #[serde(default, skip_serializing_if = "is_default")]
     pub trust: Trust,
-    /// The catalog that says which commit is current; not available yet.
+    /// The catalog that says which metadata file of an Iceberg table is current.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::catalog::Written"))]
+    pub catalog: Catalog,
+    /// The property of an Iceberg snapshot's summary that is its watermark; `kafka.connect.valid-through-ts`
+    /// where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub catalog: Option<Unavailable>,
-    /// The property of an Iceberg table that is its watermark; not available yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub watermark_property: Option<Unavailable>,
+    pub watermark_property: Option<String>,
     /// Whether a Paimon consumer file keeps snapshots from expiring before they were read.
     #[serde(default, skip_serializing_if = "is_default")]
     pub keep_consumer: bool,
@@ -76,7 +75,7 @@ impl AssetSpec {
             schema_approval: SchemaApproval::default(),
             watermark_from: WatermarkFrom::default(),
             trust: Trust::default(),
-            catalog: None,
+            catalog: Catalog::None,
             watermark_property: None,
             keep_consumer: false,
             scan_interval: None,
@@ -84,25 +83,22 @@ impl AssetSpec {
     }
 
     /// What it sets; what it leaves out is the default.
-    pub const fn settings(&self) -> AssetSettings {
+    pub fn settings(&self) -> AssetSettings {
         AssetSettings {
             bind_verdict: self.bind_verdict,
             schema_approval: self.schema_approval,
             watermark_from: self.watermark_from,
             trust: self.trust,
+            catalog: self.catalog.clone(),
+            watermark_property: self.watermark_property.clone(),
             scan_interval: self.scan_interval,
             keep_consumer: self.keep_consumer,
         }
     }
 
     /// Errors: `Invalid` for a setting that the table's format does not have.
-    fn check(&self) -> Result<(), Invalid> {
-        let format = self.key.format();
-        if self.keep_consumer && format != Format::Paimon {
-            let problem = format!("{format} has no consumer files, Paimon has");
-            return Err(Invalid::new("keepConsumer", problem, "leave it out"));
-        }
-        Ok(())
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.settings().check(self.key.format())
     }
 }
 
@@ -213,7 +209,7 @@ async fn find_registered(ports: &Ports, spec: &AssetSpec) -> Result<Option<Store
 /// registration sees them.
 async fn set(ports: &Ports, id: AssetId, known: Stored<AssetHead>, spec: &AssetSpec) -> Result<bool, EngineError> {
     let mut head = AssetHead { settings: spec.settings(), ..known.value };
-    head.settings.apply_to(&mut head.state);
+    head.settings.apply_to(head.key.format(), &mut head.state);
     let mut actions = vec![Write::Replace(store::draft(layout::head(id), &head)?, known.rev)];
     let entry = layout::registered_asset(id);
     if let Some(item) = ports.items.get(std::slice::from_ref(&entry)).await?.first() {
@@ -257,7 +253,7 @@ async fn create(ports: &Ports, project: ProjectCode, spec: &AssetSpec) -> Result
 
 fn new_head(ports: &Ports, project: ProjectCode, spec: &AssetSpec, mut state: AssetState) -> AssetHead {
     let settings = spec.settings();
-    settings.apply_to(&mut state);
+    settings.apply_to(spec.key.format(), &mut state);
     AssetHead {
         key: spec.key.clone(),
         project,
@@ -275,7 +271,7 @@ fn registry_entry(id: AssetId, head: &AssetHead) -> RegisteredAsset {
         key: head.key.clone(),
         project: head.project,
         location: head.location.clone(),
-        settings: head.settings,
+        settings: head.settings.clone(),
     }
 }
 

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use crate::evaluate::{INLINE_TARGETS, defect, send, trigger_draft};
+use crate::inbox;
 use crate::layout::{self, SHARDS};
 use crate::ports::Ports;
 use crate::ports::items::{Index, Item, Key, Range, Write, Written};
@@ -114,6 +115,8 @@ pub struct Sweep {
     pub moved: usize,
     /// Targets whose gate, deadline or time had come.
     pub timed: usize,
+    /// Stored events that nobody had worked on, sent again.
+    pub letters: usize,
 }
 
 /// Hands out every asset, then every target, then every warehouse, from where the last pass stopped
@@ -171,7 +174,8 @@ async fn hand_out(
             let mut assets: Vec<RegisteredAsset> = readable(page, &mut pass.passed_over);
             assets.retain(|asset| asset.settings.scan_interval.is_none());
             pass.assets += assets.len();
-            let observe = |asset: RegisteredAsset| Message::Observe { asset: asset.id, trace: trace.clone() };
+            let observe =
+                |asset: RegisteredAsset| Message::Observe { asset: asset.id, is_again: false, trace: trace.clone() };
             send_all(ports, assets.into_iter().map(observe).collect()).await
         }
         Registry::Targets => {
@@ -287,6 +291,10 @@ pub async fn sweep(ports: &Ports, trace: &TraceId) -> Result<Sweep, EngineError>
                 if cursor.due_at.is_some_and(|due_at| due_at <= ports.clock.now()) {
                     targets.push(target.parse::<TargetId>()?);
                 }
+                continue;
+            }
+            if item.key.pk.starts_with("I#") {
+                sweep.letters += usize::from(inbox::send_again(ports, &item, trace).await?);
                 continue;
             }
             let trigger: Stored<Trigger> = store::decode(&item)?;

@@ -54,7 +54,7 @@ pub async fn resume(ports: &Ports, target: &TargetId, trace: &TraceId) -> Result
         if policies.coalesce == Coalesce::Each && !skips {
             // One trigger over the whole pause, in the transaction that ends it.
             let joined = loaded.resumed_and_joined();
-            if let Some(plan) = joined.evaluate().plan {
+            if let (_, Some(plan)) = joined.evaluate_to_claim() {
                 if let Claimed::Done = evaluate::claim(ports, &joined, plan, trace).await? {
                     return evaluate::evaluate_one(ports, target, trace).await;
                 }

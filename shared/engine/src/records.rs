@@ -260,8 +260,9 @@ const fn no_project() -> ProjectCode {
 pub struct Unregistered {
     /// Where it lives.
     pub location: String,
-    /// Its format.
-    pub format: Format,
+    /// Its format, where that is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
     /// When it was first seen.
     pub first_seen: Timestamp,
     /// What pointed at it.

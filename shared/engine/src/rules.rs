@@ -105,7 +105,7 @@ impl Records {
         for trigger in self.triggers.values() {
             for range in &trigger.ranges {
                 for version in [&range.bounds.from, &range.bounds.to].into_iter().flatten() {
-                    let commit = (version.position.ordinal.0, version.fingerprint.0.clone());
+                    let commit = (version.position.ordinal.0, version.fingerprint.to_string());
                     if !committed.get(&range.asset).is_some_and(|commits| commits.contains(&commit)) {
                         wrong.push(format!("rule 4: trigger {} names {commit:?}, which never was", trigger.key));
                     }

@@ -7,6 +7,7 @@
 //! Cargo builds a crate's unit tests apart from the crate that this one depends on, so the
 //! engine's tests use these ports from `tests/`, not from inside its modules.
 
+mod catalogs;
 pub mod contract;
 mod items;
 mod queue;
@@ -18,6 +19,7 @@ mod tap;
 mod time;
 mod world;
 
+pub use catalogs::MemoryCatalogs;
 pub use items::MemoryItems;
 pub use queue::MemoryQueue;
 pub use scheduler::{Instance, MemoryScheduler, StartFault};

@@ -8,10 +8,12 @@
 mod api_errors;
 mod asset_keys;
 mod cli;
+mod clients;
 mod closed_loop;
 mod concurrency;
 mod dispatch;
 mod faults;
+mod formats;
 mod lost;
 mod notifications;
 mod poison;

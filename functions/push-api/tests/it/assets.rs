@@ -149,7 +149,7 @@ async fn tables_seen_and_not_registered_are_listed() {
     let ports = api.world.quiet_ports();
     let seen = Unregistered {
         location: "s3://lake/warehouse/ods_db.db/strangers".to_owned(),
-        format: "paimon".parse().unwrap(),
+        format: Some("paimon".parse().unwrap()),
         first_seen: "2026-01-01T00:00:00Z".parse().unwrap(),
         object: "s3://lake/warehouse/ods_db.db/strangers/snapshot/snapshot-1".to_owned(),
         reason: "no asset and no warehouse is registered at this location".to_owned(),

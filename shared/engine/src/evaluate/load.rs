@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::evaluation::{self, AssetView, Evaluation, Inputs, PastCommit, SwitchedOff};
+use lakebell_domain::evaluation::{self, AssetView, ClaimPlan, Evaluation, Inputs, PastCommit, SwitchedOff};
 use lakebell_domain::event::Event;
 use lakebell_domain::ids::{AssetId, TargetId, TriggerKey};
 use lakebell_domain::lineage::Writes;
@@ -68,8 +68,13 @@ impl Loaded {
         joined
     }
 
-    pub(crate) fn evaluate(&self) -> Evaluation {
+    pub(super) fn evaluate(&self) -> Evaluation {
         self.with_inputs(evaluation::evaluate)
+    }
+
+    /// The verdict, and the claim that would succeed now.
+    pub(crate) fn evaluate_to_claim(&self) -> (Evaluation, Option<ClaimPlan>) {
+        self.with_inputs(evaluation::evaluate_to_claim)
     }
 
     /// Asks the evaluator something about what was read.

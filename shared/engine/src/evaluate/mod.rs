@@ -138,7 +138,7 @@ pub async fn evaluate_one(ports: &Ports, target: &TargetId, trace: &TraceId) -> 
 pub async fn explain(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Explained>, EngineError> {
     let loaded = load::with_advice(ports, subjects).await?;
     let explained = loaded.into_iter().map(|loaded| {
-        let evaluation = loaded.evaluate();
+        let (evaluation, _) = loaded.evaluate_to_claim();
         let definition = loaded.definition.value;
         let advice = loaded.advice.filter(|advice| advice.is_about(&definition.target));
         let loops = loaded.writes.map(|writes| writes.warnings(&definition.target)).unwrap_or_default();
@@ -154,12 +154,12 @@ async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again
         // The cursor was read between a claim's parts as this reader saw them: read again.
         let is_torn = loaded.cursor.value.open.is_some() && loaded.open().is_none();
         if !is_torn {
-            let evaluation = loaded.evaluate();
+            let (evaluation, plan) = loaded.evaluate_to_claim();
             // What a task waits for is claimed when it asks: so it takes the newest.
             let claims = !loaded.definition.value.target.waits_for_sensor();
-            if let Some(plan) = evaluation.plan.as_ref().filter(|_| claims) {
+            if let Some(plan) = plan.filter(|_| claims) {
                 let key = plan.claim.key.clone();
-                if let Claimed::Done = claim::claim(ports, &loaded, plan.clone(), trace).await? {
+                if let Claimed::Done = claim::claim(ports, &loaded, plan, trace).await? {
                     return Ok(Evaluated { evaluation, claimed: Some(key), is_late: false });
                 }
             } else {

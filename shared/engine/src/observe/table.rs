@@ -20,6 +20,8 @@ pub(super) const FIRST_READ_DEPTH: u64 = 8;
 /// A read that ended early: trouble to record, or an error to try again.
 pub(super) enum Stop {
     Trouble(TroubleCode, String),
+    /// Trouble to record, and then to be tried again.
+    Away(TroubleCode, EngineError),
     Error(EngineError),
 }
 
@@ -72,6 +74,10 @@ impl Table<'_> {
         match reading {
             Ok(reading) => Ok(reading),
             Err(Stop::Trouble(code, detail)) => Ok(Reading::of(self.trouble(code, detail))),
+            Err(Stop::Away(code, error)) => {
+                let trouble = self.trouble(code, error.message().to_owned());
+                Ok(Reading { failed: Some(error), ..Reading::of(trouble) })
+            }
             Err(Stop::Error(error)) => Err(error),
         }
     }
@@ -137,4 +143,16 @@ pub(super) fn note_of<T: DeserializeOwned + Default>(state: &AssetState) -> T {
 pub(super) fn keep_note<T: Serialize>(note: &T, schema_id: Option<i64>) -> Result<Finding, Stop> {
     let text = crate::store::encode(note).map_err(Stop::Error)?;
     Ok(Finding::new(Evidence::SchemaRead(SchemaDetail { schema_id: schema_id.unwrap_or(-1), text: Some(text) })))
+}
+
+/// The id that a table's own metadata gives it, where a look has found one.
+pub(crate) fn uuid_of(state: &AssetState) -> Option<String> {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Identity {
+        uuid: Option<String>,
+        table_id: Option<String>,
+    }
+    let identity: Identity = note_of(state);
+    identity.uuid.or(identity.table_id)
 }

@@ -36,10 +36,20 @@ pub enum Message {
         /// From the hint to the instance.
         trace: TraceId,
     },
+    /// To the watcher: work on these letters.
+    Letters {
+        /// Their receipts, in the order in which they came.
+        receipts: Vec<String>,
+        /// From the event to the instance.
+        trace: TraceId,
+    },
     /// To the watcher: look at this asset.
     Observe {
         /// The asset.
         asset: AssetId,
+        /// A notification began it, whose file the table's catalog did not name yet.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_again: bool,
         /// From the hint to the instance.
         trace: TraceId,
     },
@@ -52,9 +62,15 @@ pub enum Message {
     },
 }
 
+/// The longest time that a message can be put off, by the API reference of SQS.
+pub const MAX_DELAY_SECONDS: u32 = 900;
+
 /// The queues.
 #[async_trait]
 pub trait Queue: Send + Sync {
     /// Sends one message; it is durable once this returns.
     async fn send(&self, message: &Message) -> Result<(), EngineError>;
+
+    /// The same, to be delivered after so many seconds; at most [`MAX_DELAY_SECONDS`].
+    async fn send_later(&self, message: &Message, seconds: u32) -> Result<(), EngineError>;
 }

@@ -158,18 +158,18 @@ async fn look(ports: &Ports, asked: &Asked<'_>, trace: &TraceId) -> Result<Answe
         if loaded.cursor.value.open.is_some() && loaded.open().is_none() {
             continue;
         }
-        let evaluation = loaded.evaluate();
+        let (evaluation, plan) = loaded.evaluate_to_claim();
         let is_free = evaluation.reason.as_ref().is_some_and(|reason| reason.code == ReasonCode::TriggerInFlight);
-        let taken = match (&evaluation.plan, open.filter(|_| is_free)) {
+        let taken = match (plan, open.filter(|_| is_free)) {
             (_, Some(open)) => take_open(ports, asked, &loaded, open).await?,
             (Some(plan), None) if loaded.definition.value.target.waits_for_sensor() => {
                 let arrow = arrow(asked);
                 let record = Write::Create(record(asked, &plan.claim.key, ports.clock.now())?);
-                evaluate::claim_and(ports, &loaded, plan.clone(), trace, Some(&arrow), Some(record)).await?
+                evaluate::claim_and(ports, &loaded, plan, trace, Some(&arrow), Some(record)).await?
             }
             (Some(plan), None) if sensor.is_some() => {
                 // Shadow: recorded as skipped, and looked at again for what it waits for now.
-                evaluate::claim(ports, &loaded, plan.clone(), trace).await?;
+                evaluate::claim(ports, &loaded, plan, trace).await?;
                 None
             }
             _ => {

@@ -154,6 +154,12 @@ impl Deployment {
             Message::Advise { target, .. } => {
                 Dispatcher { ports, scheduler: self.scheduler.clone() }.advise(target).await.map(|_| None)
             }
+            Message::Letters { receipts, trace } => {
+                for receipt in receipts {
+                    lakebell_engine::inbox::work(&ports, receipt, trace).await?;
+                }
+                Ok(None)
+            }
             Message::Evaluate { targets, trace } => {
                 for target in targets {
                     evaluate::evaluate_one(&ports, target, trace).await?;
@@ -164,7 +170,7 @@ impl Deployment {
                 let deadline = self.world.clock.now() + SignedDuration::from_secs(30);
                 compensate::look_for_tables(&ports, warehouse, trace, deadline).await.map(|_| None)
             }
-            Message::Observe { asset, trace } => {
+            Message::Observe { asset, trace, .. } => {
                 let hint = lakebell_engine::observe::Hint {
                     asset: *asset,
                     look: lakebell_engine::observe::Look::Whole,

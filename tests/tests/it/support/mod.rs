@@ -18,4 +18,4 @@ pub(crate) use scene::{Answer, Scene};
 pub(crate) use scheduler::Scheduler;
 pub(crate) use wait::{PATIENCE, until};
 pub(crate) use waiting_task::WaitingTask;
-pub(crate) use writer::Writer;
+pub(crate) use writer::{LakeWriter, Writer};

@@ -81,14 +81,13 @@ fn settings_that_are_not_available_are_refused() {
     for (name, value) in [
         ("trust", json!("writer")),
         ("trust", json!("nobody")),
-        ("catalog", json!("rest")),
-        ("watermarkProperty", json!("x")),
+        ("catalog", json!("hive")),
         ("bindVerdict", json!("sometimes")),
         ("warehouse", json!("s3://lake")),
     ] {
         let document = json!({"key": key("a"), "location": "s3://lake/a", name: value});
         let error = serde_json::from_value::<AssetSpec>(document).unwrap_err().to_string();
-        let is_later = !["nobody", "sometimes", "s3://lake"].contains(&value.as_str().unwrap_or_default());
+        let is_later = !["nobody", "sometimes", "s3://lake", "hive"].contains(&value.as_str().unwrap_or_default());
         assert_eq!(error.contains("not available in this version"), is_later, "{name}: {error}");
     }
     let document = json!({"key": key("a"), "location": "s3://lake/a", "trust": "storage", "watermarkFrom": "push"});
