@@ -101,6 +101,7 @@ async fn what_is_ready_is_claimed_when_its_task_asks_and_never_sent() {
     assert!(d.triggers("t").is_empty());
     let why = d.why("t").await;
     assert_eq!((why.verdict, why.sensor), (Verdict::Ready, Some(TaskCode(TASK))));
+    assert_eq!(d.records().nothing_left(&[target_id("t")]), Vec::<String>::new(), "it is left until its task asks");
 
     let (trigger, is_recorded) = ready(d.poll(1).await);
     assert!(!is_recorded);
