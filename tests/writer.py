@@ -6,9 +6,11 @@ One order a line on the standard input, one line of JSON for each on the standar
 
     {"do": "create", "database": D, "table": T}
     {"do": "append", "database": D, "table": T, "rows": N}     -> {"snapshotId": .., "commitMs": ..}
+    {"do": "history", "tables": N, "commits": M}                -> {"folder": ..}    tables on the local disk, not on S3
 """
 import json
 import sys
+import tempfile
 
 import pyarrow as pa
 from pypaimon import CatalogFactory, Schema
@@ -46,10 +48,28 @@ def append(lake, order):
     return {"snapshotId": snapshot.id, "commitMs": snapshot.time_millis}
 
 
+def history(_, order):
+    folder = tempfile.mkdtemp(prefix="lakebell-history-")
+    lake = CatalogFactory.create({"warehouse": folder})
+    lake.create_database("h", True)
+    for at in range(order["tables"]):
+        name = f"h.t{at}"
+        lake.create_table(name, Schema.from_pyarrow_schema(COLUMNS), False)
+        table = lake.get_table(name)
+        for commit in range(order["commits"]):
+            builder = table.new_batch_write_builder()
+            writer, committer = builder.new_write(), builder.new_commit()
+            writer.write_arrow(pa.Table.from_pylist([{"id": commit, "amount": at}], schema=COLUMNS))
+            committer.commit(writer.prepare_commit())
+            writer.close()
+            committer.close()
+    return {"folder": folder}
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         lake = catalog(json.load(file))
-    orders = {"create": create, "append": append}
+    orders = {"create": create, "append": append, "history": history}
     for line in sys.stdin:
         order = json.loads(line)
         print(json.dumps(orders[order["do"]](lake, order)), flush=True)

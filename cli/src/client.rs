@@ -73,6 +73,8 @@ impl<'a> Request<'a> {
 impl Api {
     /// A client; nothing is sent yet.
     pub(crate) fn new(access: Access) -> Result<Self, CliError> {
+        // Fails where there is one already, which is the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder().timeout(TIMEOUT).connect_timeout(Duration::from_secs(10));
         if is_loopback(&access.url) {
             builder = builder.no_proxy();

@@ -22,10 +22,12 @@ pub(crate) fn package(workspace: &Workspace, progress: &Progress) -> Outcome<Pat
     progress.step("building the functions (release)", || {
         // The linker script is for the functions' own link alone, so that everything below them is built once.
         let script = format!("link-arg=-Wl,-T,{}", workspace.path("xtask/function.ld").display());
+        // Functions that came out the same, of types that differ only by name, are kept once.
+        let folding = "link-arg=-Wl,--icf=all";
         for function in FUNCTIONS {
             let mut cargo = workspace.cargo();
             cargo.args(["rustc", "--release", "--locked", "--package", function, "--bin", function]);
-            cargo.args(["--", "-C", &script]);
+            cargo.args(["--", "-C", &script, "-C", folding]);
             process::run(&mut cargo)?;
         }
         Ok(())

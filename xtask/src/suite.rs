@@ -9,6 +9,7 @@ use crate::licenses;
 use crate::local::{self, Route, Scheduler, UpOptions};
 use crate::process;
 use crate::progress::Progress;
+use crate::requests;
 use crate::venv::Venv;
 use crate::workspace::Workspace;
 
@@ -27,12 +28,13 @@ struct Environments {
     writers: Option<Writers>,
 }
 
-/// The real writers, of Paimon tables, and of Iceberg and Delta tables; and the clients of writers.
+/// The real writers, of Paimon tables, and of Iceberg and Delta tables; the clients of writers; and what makes up requests.
 #[derive(Debug)]
 struct Writers {
     paimon: Venv,
     lake: Venv,
     clients: Venv,
+    requests: Venv,
 }
 
 /// Run it all; the first failure ends it, with nothing left running.
@@ -69,6 +71,7 @@ fn environments(workspace: &Workspace, progress: &Progress, quick: bool) -> Outc
             paimon: demo::writer(workspace)?,
             lake: demo::lake_writer(workspace)?,
             clients: Venv::ensure(workspace, "venv-clients", CLIENTS)?,
+            requests: requests::environment(workspace)?,
         })
     };
     progress.step("Python environments", || {
@@ -116,6 +119,9 @@ fn end_to_end(workspace: &Workspace, progress: &Progress, writers: &Writers) -> 
         cargo.env("LAKEBELL_LAKE_PYTHON", writers.lake.program("python"));
         cargo.env("LAKEBELL_CLIENTS_PYTHON", writers.clients.program("python"));
         process::run(&mut cargo)
+    });
+    let tested = tested.and_then(|()| {
+        progress.step("made-up requests to the API", || requests::send(workspace, &writers.requests, &local))
     });
     local::down(workspace, progress, Some(local.port), false)?;
     tested

@@ -6,6 +6,8 @@ use aws_config::{BehaviorVersion, Region};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::Credentials;
 use aws_sdk_s3::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use lakebell_domain::asset::Location;
 use lakebell_formats::inspect::Damaged;
 use tokio::sync::Semaphore;
@@ -137,7 +139,8 @@ where
 async fn client(location: &Location) -> Result<Client, CliError> {
     let named = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].iter().any(|name| std::env::var_os(name).is_some());
     let local = if named { None } else { settings::local()?.filter(|local| local.bucket == location.bucket()) };
-    let loader = aws_config::defaults(BehaviorVersion::latest());
+    let https = aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+    let loader = aws_config::defaults(BehaviorVersion::latest()).http_client(https);
     let config = match &local {
         Some(local) => at_local(loader, local).load().await,
         None => loader.load().await,

@@ -18,8 +18,13 @@ use std::time::Duration;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use lakebell_engine::{EngineError, ErrorKind};
 
+/// The cryptography of every TLS connection (docs/adr/0011).
+pub(crate) const TLS: Provider = Provider::Rustls(CryptoMode::Ring);
 /// The longest time until a connection stands.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest time of one try of a call, until its answer begins.
@@ -83,7 +88,13 @@ pub async fn sdk_config() -> SdkConfig {
     let timeouts =
         TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).operation_attempt_timeout(ATTEMPT_TIMEOUT).build();
     let retries = RetryConfig::standard().with_max_attempts(MOST_ATTEMPTS);
-    aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).retry_config(retries).load().await
+    let loader = aws_config::defaults(BehaviorVersion::latest()).http_client(https_client());
+    loader.timeout_config(timeouts).retry_config(retries).load().await
+}
+
+/// What the SDK sends its requests with.
+pub fn https_client() -> SharedHttpClient {
+    aws_smithy_http_client::Builder::new().tls_provider(TLS).build_https()
 }
 
 /// A client of S3. Where an endpoint is set (an emulator), the bucket goes into the path instead of

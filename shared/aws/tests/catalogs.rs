@@ -29,6 +29,7 @@ impl Bench {
         let standin = CatalogStandin::start().await.unwrap();
         let credentials = Credentials::new("key", "secret", Some("session".to_owned()), None, "test");
         let sdk = SdkConfig::builder()
+            .http_client(lakebell_aws::config::https_client())
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new("eu-central-1"))
             .endpoint_url(standin.url())

@@ -139,6 +139,7 @@ async fn peak_of(content: Content, snapshots: i64) -> f32 {
     let kept = content.clone();
     thread::spawn(move || serve(&listener, &kept));
     let config = aws_sdk_s3::Config::builder()
+        .http_client(lakebell_aws::config::https_client())
         .behavior_version(BehaviorVersion::latest())
         .endpoint_url(url)
         .region(Region::new("eu-central-1"))

@@ -36,6 +36,7 @@ fn unique(what: &str) -> String {
 
 fn sdk(endpoint: &str) -> SdkConfig {
     SdkConfig::builder()
+        .http_client(lakebell_aws::config::https_client())
         .behavior_version(BehaviorVersion::latest())
         .endpoint_url(endpoint)
         .region(Region::new("us-east-1"))

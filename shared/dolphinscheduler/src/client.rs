@@ -67,6 +67,8 @@ impl Client {
         let mut headers = HeaderMap::new();
         // Texts are matched, so the language must not depend on the server's or the user's.
         headers.insert("language", HeaderValue::from_static("en_US"));
+        // Somebody in this process may have installed one already, which is the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .default_headers(headers)
             .connect_timeout(options.connect_timeout)

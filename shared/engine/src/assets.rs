@@ -1,5 +1,7 @@
 //! Register, find, list and deregister assets.
 
+use std::collections::BTreeSet;
+
 use lakebell_domain::Invalid;
 use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::event::Source;
@@ -14,13 +16,13 @@ use crate::layout;
 use crate::observe::{self, Hint, Look, Observed};
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
-use crate::records::{AssetHead, RegisteredAsset, Resolved, Unregistered};
+use crate::records::{AssetHead, NO_PROJECT, RegisteredAsset, Resolved, Unregistered};
 use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::targets;
-use crate::{EngineError, ErrorKind};
+use crate::{EngineError, ErrorKind, grants};
 
-/// The owner of assets that a warehouse without a project brought: every project may set them.
-pub(crate) const NO_PROJECT: ProjectCode = ProjectCode(0);
+/// What an error says of itself where the owner of an asset was asked for a grant.
+pub const GRANT: &str = "grant";
 /// Most tables that a declaration of a warehouse registers in one call.
 pub const MAX_DISCOVERED: usize = 500;
 
@@ -160,6 +162,9 @@ async fn register_by(
     spec.check()?;
     for _ in 0..MAX_LOST_RACES {
         let (id, is_new) = match find_registered(ports, spec).await? {
+            Some(known) if known.value.deregistered_at.is_none() && !known.value.is_visible_to(project) => {
+                return Err(taken(ports, project, spec, &known.value, by).await?);
+            }
             Some(known) if known.value.deregistered_at.is_none() => {
                 same_or_conflict(&known.value, spec)?;
                 let id = find_id(ports, &spec.key).await?;
@@ -181,7 +186,8 @@ async fn register_by(
         let hint = Hint { asset: id, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
         let observed = observe::observe(ports, &hint).await?;
         evaluate::evaluate_dependents(ports, &observed, trace).await?;
-        if is_new {
+        // Also where a person says it again: the run that wrote it may have died before this.
+        if is_new || by == Registrar::Person {
             // The asset is written: whoever subscribes after this sees it, and who did before is here.
             for target in targets::subscribers(ports, &spec.key).await? {
                 targets::take_in(ports, &target, trace).await?;
@@ -218,10 +224,30 @@ async fn set(ports: &Ports, id: AssetId, known: Stored<AssetHead>, spec: &AssetS
     Ok(store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done)
 }
 
+/// The refusal of a place that another project has. It does not say which of key and location is
+/// taken, or by whom; a person's request goes to the owner.
+async fn taken(
+    ports: &Ports,
+    project: ProjectCode,
+    spec: &AssetSpec,
+    known: &AssetHead,
+    by: Registrar,
+) -> Result<EngineError, EngineError> {
+    let error = EngineError::new(ErrorKind::Conflict, "the key or the location is taken");
+    if by == Registrar::Warehouse {
+        return Ok(error);
+    }
+    let at = at_location(ports, &known.location, known.key.branch()).await?;
+    if let Some(id) = at.or(lookup(ports, &spec.key).await?) {
+        grants::ask(ports, id, known, project).await?;
+    }
+    Ok(error.with(GRANT, "requested"))
+}
+
 fn same_or_conflict(known: &AssetHead, spec: &AssetSpec) -> Result<(), EngineError> {
     if known.key != spec.key {
-        // Which key has it is not said: it may belong to a project that the caller may not read.
-        return Err(conflict("location", format!("{} is registered under another key", spec.location)));
+        // The caller may see it, or would have been refused before.
+        return Err(conflict("location", format!("{} is registered as {}", spec.location, known.key)));
     }
     if known.location != spec.location {
         return Err(conflict(
@@ -257,6 +283,7 @@ fn new_head(ports: &Ports, project: ProjectCode, spec: &AssetSpec, mut state: As
     AssetHead {
         key: spec.key.clone(),
         project,
+        granted: BTreeSet::new(),
         location: spec.location.clone(),
         registered_at: ports.clock.now(),
         deregistered_at: None,
@@ -270,6 +297,7 @@ fn registry_entry(id: AssetId, head: &AssetHead) -> RegisteredAsset {
         id,
         key: head.key.clone(),
         project: head.project,
+        granted: head.granted.clone(),
         location: head.location.clone(),
         settings: head.settings.clone(),
     }
@@ -315,13 +343,13 @@ async fn revive(
     Ok((written == Written::Done).then_some(id))
 }
 
-/// The asset with this key.
+/// The asset with this key, whoever owns it.
 ///
-/// Errors: `NotFound`, naming the nearest registered keys.
+/// Errors: `NotFound`.
 pub async fn find_id(ports: &Ports, key: &AssetKey) -> Result<AssetId, EngineError> {
     match lookup(ports, key).await? {
         Some(id) => Ok(id),
-        None => Err(unknown_asset(key, &nearest(ports, key).await?)),
+        None => Err(unknown_asset(key, None)),
     }
 }
 
@@ -362,19 +390,23 @@ pub async fn at_location(
     Ok(resolve_location(ports, location, branch).await?.map(|resolved| resolved.id))
 }
 
-pub(crate) fn unknown_asset(key: &AssetKey, nearest: &[AssetKey]) -> EngineError {
-    let hint = if nearest.is_empty() {
-        "no asset is registered yet".to_owned()
-    } else {
-        let names: Vec<String> = nearest.iter().map(ToString::to_string).collect();
-        format!("the nearest registered ones are {}", names.join(", "))
+/// The refusal of a key that is not registered; `nearest` are registered ones, where they may be told.
+pub(crate) fn unknown_asset(key: &AssetKey, nearest: Option<&[AssetKey]>) -> EngineError {
+    let hint = match nearest {
+        None => "register it, or correct the key".to_owned(),
+        Some([]) => "no asset is registered yet".to_owned(),
+        Some(nearest) => {
+            let names: Vec<String> = nearest.iter().map(ToString::to_string).collect();
+            format!("the nearest registered ones are {}", names.join(", "))
+        }
     };
     EngineError::new(ErrorKind::NotFound, format!("{key} is not registered; {hint}")).with("field", "asset")
 }
 
-/// The three registered keys that look most like one that is not.
-pub async fn nearest(ports: &Ports, key: &AssetKey) -> Result<Vec<AssetKey>, EngineError> {
-    let mut known: Vec<AssetKey> = list(ports, None).await?.into_iter().map(|asset| asset.key).collect();
+/// The three registered keys that a project may see and that look most like one that is not.
+pub async fn nearest(ports: &Ports, project: ProjectCode, key: &AssetKey) -> Result<Vec<AssetKey>, EngineError> {
+    let known = list(ports, None).await?.into_iter().filter(|asset| asset.is_visible_to(project));
+    let mut known: Vec<AssetKey> = known.map(|asset| asset.key).collect();
     let wanted = key.to_string();
     known.sort_by_cached_key(|other| (distance(&wanted, &other.to_string()), other.clone()));
     known.truncate(3);

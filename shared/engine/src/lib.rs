@@ -13,6 +13,7 @@ pub mod consumer;
 pub mod dispatch;
 mod error;
 pub mod evaluate;
+pub mod grants;
 pub mod history;
 pub mod idempotency;
 pub mod inbox;

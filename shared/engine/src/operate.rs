@@ -152,6 +152,10 @@ pub async fn switch(
         let known: Option<Stored<Switch>> = store::get(&*ports.items, key.clone()).await?;
         let off = known.as_ref().and_then(|known| known.value.off.clone());
         if off.is_none() == is_on {
+            // The run that switched it on may have died before it sent the targets.
+            if is_on {
+                evaluate_all_of(ports, project, trace).await?;
+            }
             return Ok(Switch { off });
         }
         let off = (!is_on).then(|| SwitchedOff { scope: scope.clone(), since: ports.clock.now(), by: by.to_owned() });

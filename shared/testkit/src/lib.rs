@@ -12,6 +12,7 @@ pub mod contract;
 mod items;
 mod queue;
 mod scheduler;
+pub mod sim;
 mod storage;
 pub mod storage_contract;
 pub mod table;

@@ -68,6 +68,7 @@ impl Scene {
             "local",
         );
         let config = aws_sdk_secretsmanager::Config::builder()
+            .http_client(lakebell_aws::config::https_client())
             .behavior_version(aws_sdk_secretsmanager::config::BehaviorVersion::latest())
             .endpoint_url(&self.local.endpoint)
             .region(aws_sdk_secretsmanager::config::Region::new(self.local.region.clone()))

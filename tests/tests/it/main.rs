@@ -11,6 +11,7 @@ mod cli;
 mod clients;
 mod closed_loop;
 mod concurrency;
+mod deaths;
 mod dispatch;
 mod faults;
 mod formats;
@@ -20,6 +21,7 @@ mod poison;
 mod redelivery;
 mod scenarios;
 mod sensor;
+mod storm;
 mod support;
 
 /// The test's scene, or the end of the test where there is no deployment.

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::config::TLS;
 use aws_config::SdkConfig;
-use aws_smithy_http_client::default_connector;
+use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
@@ -102,7 +103,7 @@ impl Answer {
 /// The client of all catalogs.
 #[derive(Clone)]
 pub(super) struct Http {
-    connector: Option<SharedHttpConnector>,
+    connector: SharedHttpConnector,
     timeout: Duration,
 }
 
@@ -115,7 +116,9 @@ impl fmt::Debug for Http {
 impl Http {
     pub(super) fn new(sdk: &SdkConfig, timeout: Duration) -> Self {
         let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT.min(timeout)).build();
-        Self { connector: default_connector(&settings, sdk.sleep_impl()), timeout }
+        let mut connector = Connector::builder().connector_settings(settings);
+        connector.set_sleep_impl(sdk.sleep_impl());
+        Self { connector: SharedHttpConnector::new(connector.tls_provider(TLS).build()), timeout }
     }
 
     /// Sends a request. One that had no answer, or that the catalog was too busy or too broken for, is
@@ -140,11 +143,7 @@ impl Http {
     }
 
     async fn try_once(&self, request: &Request, until: Instant) -> Result<Answer, EngineError> {
-        let connector = self
-            .connector
-            .as_ref()
-            .ok_or_else(|| EngineError::new(ErrorKind::Defect, "the AWS SDK was built without its HTTP client"))?;
-        let answer = timeout_at(until, connector.call(request.build()?)).await.map_err(|_| too_slow())?;
+        let answer = timeout_at(until, self.connector.call(request.build()?)).await.map_err(|_| too_slow())?;
         let answer = answer.map_err(|error| away("the catalog could not be reached").caused_by(error))?;
         let status = answer.status().as_u16();
         Ok(Answer { status, body: ByteStream::new(answer.into_body()), until })

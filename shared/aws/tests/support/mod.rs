@@ -80,6 +80,7 @@ impl Server {
 pub(crate) fn dynamodb(url: &str) -> aws_sdk_dynamodb::Client {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(std::time::Duration::from_secs(5)).build();
     let config = aws_sdk_dynamodb::Config::builder()
+        .http_client(lakebell_aws::config::https_client())
         .behavior_version_latest()
         .endpoint_url(url)
         .region(Region::new("us-east-1"))

@@ -11,7 +11,6 @@ use serde::Serialize;
 use super::keep;
 use super::walk::{MAX_STEPS, MAX_TABLES, lineages};
 use crate::EngineError;
-use crate::assets::NO_PROJECT;
 use crate::layout;
 use crate::ports::Ports;
 use crate::records::AssetHead;
@@ -119,11 +118,10 @@ async fn visible(ports: &Ports, project: ProjectCode, assets: &[AssetId]) -> Res
     let items = if keys.is_empty() { Vec::new() } else { ports.items.get(&keys).await? };
     let mut seen = BTreeSet::new();
     for (asset, key) in assets.iter().zip(&keys) {
-        if let Some(item) = store::pick(&items, key) {
-            let owner = store::decode::<AssetHead>(item)?.value.project;
-            if owner == project || owner == NO_PROJECT {
-                seen.insert(*asset);
-            }
+        if let Some(item) = store::pick(&items, key)
+            && store::decode::<AssetHead>(item)?.value.is_visible_to(project)
+        {
+            seen.insert(*asset);
         }
     }
     Ok(seen)

@@ -11,6 +11,7 @@ mod dispatch;
 mod evidence;
 mod fixtures;
 mod formats;
+mod found;
 mod inbox;
 mod lineage;
 mod observe;

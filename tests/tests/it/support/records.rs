@@ -9,27 +9,32 @@ use lakebell_engine::rules::Records;
 
 use super::Scene;
 
+/// Every item of a table, by a consistent scan.
+pub(super) async fn items_of(dynamodb: &aws_sdk_dynamodb::Client, table: &str) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut pages = dynamodb.scan().table_name(table).consistent_read(true).into_paginator().items().send();
+    while let Some(attributes) = pages.next().await {
+        let attributes = attributes.unwrap();
+        let text = |name: &str| attributes.get(name).and_then(|value| value.as_s().ok()).cloned();
+        let rev = attributes.get("rev").and_then(|value: &AttributeValue| value.as_n().ok());
+        let key = Key::new(text("pk").unwrap(), text("sk").unwrap());
+        items.push(Item {
+            rev: rev.and_then(|rev| rev.parse().ok()).unwrap_or_else(|| panic!("{key:?} has no revision")),
+            attempt: AttemptId::new(text("attempt").unwrap()).unwrap(),
+            doc: text("doc").unwrap(),
+            sweep: None,
+            history: None,
+            expires_at: None,
+            key,
+        });
+    }
+    items
+}
+
 impl Scene {
     /// Everything that is recorded of the test's project, by a consistent scan of the table.
     pub(crate) async fn records(&self) -> Records {
-        let mut items = Vec::new();
-        let mut pages =
-            self.dynamodb.scan().table_name(&self.local.table).consistent_read(true).into_paginator().items().send();
-        while let Some(attributes) = pages.next().await {
-            let attributes = attributes.unwrap();
-            let text = |name: &str| attributes.get(name).and_then(|value| value.as_s().ok()).cloned();
-            let rev = attributes.get("rev").and_then(|value: &AttributeValue| value.as_n().ok());
-            let key = Key::new(text("pk").unwrap(), text("sk").unwrap());
-            items.push(Item {
-                rev: rev.and_then(|rev| rev.parse().ok()).unwrap_or_else(|| panic!("{key:?} has no revision")),
-                attempt: AttemptId::new(text("attempt").unwrap()).unwrap(),
-                doc: text("doc").unwrap(),
-                sweep: None,
-                history: None,
-                expires_at: None,
-                key,
-            });
-        }
+        let items = items_of(&self.dynamodb, &self.local.table).await;
         let mut records = Records::of(&items).unwrap();
         let own = ProjectCode(self.project);
         records.assets.retain(|_, head| head.project == own);

@@ -66,17 +66,20 @@ impl Scene {
         let credentials = Credentials::new(&local.access_key_id, &local.secret_access_key, None, None, "local");
         let region = Region::new(local.region.clone());
         let s3 = aws_sdk_s3::Config::builder()
+            .http_client(lakebell_aws::config::https_client())
             .behavior_version(BehaviorVersion::latest())
             .endpoint_url(&local.endpoint)
             .region(region.clone())
             .credentials_provider(credentials.clone())
             .force_path_style(true);
         let sqs = aws_sdk_sqs::Config::builder()
+            .http_client(lakebell_aws::config::https_client())
             .behavior_version(BehaviorVersion::latest())
             .endpoint_url(&local.endpoint)
             .region(region.clone())
             .credentials_provider(credentials.clone());
         let dynamodb = aws_sdk_dynamodb::Config::builder()
+            .http_client(lakebell_aws::config::https_client())
             .behavior_version(BehaviorVersion::latest())
             .endpoint_url(&local.endpoint)
             .region(region)
@@ -85,7 +88,10 @@ impl Scene {
         let scene = Self {
             project: number,
             name: format!("e2e_{label}_{number}"),
-            http: reqwest::Client::builder().timeout(Duration::from_secs(40)).build().unwrap(),
+            http: {
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                reqwest::Client::builder().timeout(Duration::from_secs(40)).build().unwrap()
+            },
             sqs: aws_sdk_sqs::Client::from_conf(sqs.build()),
             s3: aws_sdk_s3::Client::from_conf(s3.build()),
             items: DynamoItems::new(dynamodb.clone(), &local.table),
@@ -295,7 +301,12 @@ impl Scene {
 
     /// Messages of a queue, in flight or not.
     pub(crate) async fn waiting(&self, queue: &str) -> u64 {
-        let mut get = self.sqs.get_queue_attributes().queue_url(&self.local.queues[queue].url);
+        self.count(&self.local.queues[queue].url).await
+    }
+
+    /// Messages of the queue with this URL, in flight or not.
+    pub(crate) async fn count(&self, url: &str) -> u64 {
+        let mut get = self.sqs.get_queue_attributes().queue_url(url);
         for name in COUNTS {
             get = get.attribute_names(name);
         }

@@ -65,6 +65,12 @@ impl Writer {
         self.0.order(&json!({"do": "create", "database": database, "table": table})).await;
     }
 
+    /// Makes tables `t0`, `t1` and so on with so many commits each on the local disk, and says in which folder.
+    pub(crate) async fn history(&mut self, tables: usize, commits: u64) -> PathBuf {
+        let made = self.0.order(&json!({"do": "history", "tables": tables, "commits": commits})).await;
+        PathBuf::from(made["folder"].as_str().unwrap())
+    }
+
     /// Appends rows in one commit: `{snapshotId, commitMs}`.
     pub(crate) async fn append(&mut self, database: &str, table: &str, rows: usize) -> Value {
         self.0.order(&json!({"do": "append", "database": database, "table": table, "rows": rows})).await

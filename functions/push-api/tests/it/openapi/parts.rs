@@ -109,6 +109,7 @@ pub(super) fn or_null(mut schema: Value) -> Value {
     }
 }
 
+#[allow(clippy::too_many_lines)] // a list of schemas, one after the other
 fn shared() -> Vec<(&'static str, Value)> {
     let codes: Vec<&str> = ErrorKind::ALL.into_iter().map(Code::Engine).chain(Code::OWN).map(Code::as_str).collect();
     let types: Vec<String> = PUSHABLE

@@ -8,7 +8,7 @@ use lakebell_engine::asset_settings::{AssetSettings, BindVerdict, SchemaApproval
 use lakebell_engine::assets::{self, AssetSpec};
 use lakebell_engine::push::{self, Named, Pushed, Receipt};
 use lakebell_engine::records::Warehouse;
-use lakebell_engine::settings;
+use lakebell_engine::{ErrorKind, grants, settings};
 use lakebell_testkit::Op;
 use serde_json::{Value, json};
 
@@ -67,6 +67,10 @@ async fn neither_another_project_nor_a_warehouse_changes_settings() {
     d.set("a", &json!({"bindVerdict": "latest"})).await;
     let ports = d.world.quiet_ports();
     let spec = spec_of(&d, "a", &json!({}));
+    let refused = assets::register(&ports, ProjectCode(8), &spec, &trace()).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.about(assets::GRANT)), (ErrorKind::Conflict, Some("requested")));
+    // Nor does one that was granted reading it.
+    grants::give(&ports, PROJECT, &key("a"), ProjectCode(8), &trace()).await.unwrap();
     assets::register(&ports, ProjectCode(8), &spec, &trace()).await.unwrap();
     assert_eq!(d.head("a").settings.bind_verdict, BindVerdict::Latest);
     let warehouse: Warehouse =
