@@ -138,6 +138,9 @@ pub(crate) enum Command {
         /// The asset
         key: AssetKey,
     },
+    /// Tasks that wait inside a running workflow
+    #[command(subcommand)]
+    Sensor(SensorCommand),
     /// List, give and take back grants of a project's assets to other projects
     #[command(subcommand)]
     Grants(GrantsCommand),
@@ -333,6 +336,55 @@ impl DecisionWord {
     }
 }
 
+/// `sensor`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SensorCommand {
+    /// Print the DolphinScheduler task that waits for a target
+    Task(SensorTaskArgs),
+}
+
+/// `sensor task`.
+#[derive(Debug, Args)]
+pub(crate) struct SensorTaskArgs {
+    /// The target's name
+    pub(crate) target: TargetName,
+    /// The DolphinScheduler to print it for; without it, what the target's connection says
+    #[arg(long, value_name = "LINE")]
+    pub(crate) scheduler_version: Option<SensorVersion>,
+    /// How long each poll may wait for its answer; it is paid for
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub(crate) wait_seconds: u32,
+    /// The parameter of DolphinScheduler that holds the token of the API
+    #[arg(long, value_name = "NAME", default_value = "lakebell_api_token", value_parser = parameter)]
+    pub(crate) api_token_parameter: String,
+    /// On 3.1, the start parameter that tells the runs of the workflow apart
+    #[arg(long, value_name = "NAME", default_value = "lakebell_trigger_key", value_parser = parameter)]
+    pub(crate) token_parameter: String,
+}
+
+/// The name of a parameter of DolphinScheduler.
+fn parameter(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    if is_name { Ok(text.to_owned()) } else { Err("use letters, digits, `_`, `-` or `.`".to_owned()) }
+}
+
+/// Version lines of DolphinScheduler, as far as their HTTP tasks differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SensorVersion {
+    /// Body by parameters; a task is told no workflow instance
+    #[value(name = "3.1")]
+    V3_1,
+    /// Body as text
+    #[value(name = "3.2")]
+    V3_2,
+    /// Body as a flat object; one time-out
+    #[value(name = "3.3")]
+    V3_3,
+    /// As 3.3
+    #[value(name = "3.4")]
+    V3_4,
+}
+
 /// `grants`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GrantsCommand {
@@ -383,7 +435,7 @@ pub(crate) enum TokensCommand {
 pub(crate) struct TokenArgs {
     /// What it is for, in a few words
     pub(crate) name: String,
-    /// What it may do: read, evidence, declare, operate, admin
+    /// What it may do: read, evidence, declare, operate, sensor, admin
     #[arg(long, value_name = "RIGHT", value_delimiter = ',', required = true)]
     pub(crate) rights: Vec<Right>,
     /// How long it is good, in days

@@ -104,12 +104,18 @@ impl Api {
         }
     }
 
-    async fn try_once(&self, request: &Request<'_>) -> Result<Response, CliError> {
+    /// The URL of a path.
+    pub(crate) fn url_of(&self, path: &[&str]) -> String {
         let mut url = self.access.url.clone();
-        for segment in request.path {
+        for segment in path {
             url.push('/');
             url.extend(utf8_percent_encode(segment, SEGMENT));
         }
+        url
+    }
+
+    async fn try_once(&self, request: &Request<'_>) -> Result<Response, CliError> {
+        let url = self.url_of(request.path);
         let mut builder =
             self.http.request(request.method.clone(), url).bearer_auth(&self.access.token).query(&request.query);
         if let Some(body) = &request.body {

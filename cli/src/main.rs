@@ -14,6 +14,7 @@ mod lists;
 mod operate;
 mod plan;
 mod report;
+mod sensor;
 mod settings;
 mod text;
 mod tokens;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Cli, Command, Global, TableCommand};
+use crate::args::{Cli, Command, Global, SensorCommand, TableCommand};
 use crate::client::Api;
 use crate::error::{CliError, FAILED};
 use crate::report::Report;
@@ -82,6 +83,7 @@ async fn run(cli: Cli) -> Result<Report, CliError> {
         Command::Unregistered => lists::unregistered(&api()?, of_project()?).await,
         Command::AcceptRewrite { key } => lists::accept_rewrite(&api()?, of_project()?, key).await,
         Command::Observe { key } => lists::observe(&api()?, of_project()?, key).await,
+        Command::Sensor(SensorCommand::Task(args)) => sensor::task(&api()?, of_project()?, args).await,
         Command::Grants(command) => grants::run(&api()?, of_project()?, command).await,
         Command::Tokens(command) => tokens::run(&api()?, project, command).await,
         Command::Table(TableCommand::Inspect(args)) => inspect::run(args).await,

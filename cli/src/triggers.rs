@@ -56,7 +56,24 @@ fn summary(trigger: &Value) -> String {
         (reason, 0) => parts.push(format!("by {reason}")),
         (reason, count) => parts.push(format!("by {reason} ({count} unmet)")),
     }
+    if trigger.get("sensor").is_some() {
+        parts.push(sensor(trigger));
+    }
     parts.join(", ")
+}
+
+/// The task that took it, or is to take it.
+fn sensor(trigger: &Value) -> String {
+    let task = at(trigger, "/sensor/task");
+    let run = at(trigger, "/sensor/takenBy/run");
+    let asker = at(trigger, "/sensor/takenBy/asker/workflowInstance");
+    let token = at(trigger, "/sensor/takenBy/asker/token");
+    match (task.as_str(), asker.as_str(), token.as_str()) {
+        ("", ..) => String::new(),
+        (_, "", "") => format!("waits for task {task} to ask"),
+        (_, "", _) => format!("task {task} of token {token}, run {run}"),
+        _ => format!("task {task} of instance {asker}, run {run}"),
+    }
 }
 
 /// The conditions that did not hold.
@@ -128,6 +145,7 @@ fn detail(trigger: &Value) -> String {
             ("workflow", at(trigger, "/workflow")),
             ("connection", at(trigger, "/connection")),
             ("instance", at(trigger, "/instance")),
+            ("sensor", sensor(trigger)),
             ("step", at(trigger, "/status/step")),
             ("code", at(trigger, "/status/code")),
             ("detail", at(trigger, "/status/detail")),

@@ -22,6 +22,7 @@ struct TargetVerdict {
     open: Option<String>,
     open_takes: Vec<Value>,
     timed_out: Option<String>,
+    sensor: Option<i64>,
 }
 
 /// The verdict on a group.
@@ -116,6 +117,10 @@ fn tree(target: &TargetVerdict, warnings: &[&str]) -> String {
     if let Some(reason) = target.reason.as_ref().filter(|_| !of_groups) {
         let remedy = of_target(reason, target).map(|command| row("run", &command));
         lines.extend(full(reason).into_iter().chain(remedy).map(|line| format!("│  {line}")));
+    }
+    if let Some(task) = target.sensor {
+        let waits = if target.verdict == READY { "takes it with its next poll" } else { "waits for it" };
+        lines.push(format!("│  {}  task {task} {waits}", paint(DIM, "sensor")));
     }
     if let Some(open) = &target.open {
         lines.push(format!("│  {}  {open}  (lakebell trigger {open})", paint(DIM, "open trigger")));

@@ -10,6 +10,7 @@ mod lists;
 mod operate;
 mod real_api;
 mod s3;
+mod sensor;
 mod stub;
 mod support;
 mod why;

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use lakebell_aws::Metrics;
 use lakebell_engine::EngineError;
 use lakebell_push_api::event::GatewayEvent;
-use lakebell_push_api::{Context, Tokens, handler};
+use lakebell_push_api::{Context, Sensors, Tokens, handler};
 use lakebell_testkit::World;
 use serde_json::{Value, json};
 
@@ -31,7 +31,8 @@ impl Tokens for FixedToken {
 /// An API on a port of its own over tables in memory; gives its URL.
 fn serve(world: &World) -> String {
     let metrics = Metrics::new("Lakebell", Arc::new(world.clock.clone()), io::sink());
-    let context = Context::new(world.quiet_ports(), Arc::new(FixedToken), metrics);
+    let mut context = Context::new(world.quiet_ports(), Arc::new(FixedToken), metrics);
+    context.sensors = Sensors { places: 0, pause: Arc::new(world.clock.clone()) };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

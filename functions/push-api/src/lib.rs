@@ -20,5 +20,5 @@ mod problem;
 pub mod routes;
 
 pub use auth::{Access, Rate};
-pub use context::{Context, Tokens};
+pub use context::{Context, Sensors, Tokens};
 pub use problem::{ApiError, Code};

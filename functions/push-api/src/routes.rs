@@ -44,6 +44,7 @@ pub enum Operation {
     SetProjectSwitch,
     ReadGlobalSwitch,
     SetGlobalSwitch,
+    AskSensor,
     ListTriggers,
     ReadTrigger,
     RedriveTrigger,
@@ -140,8 +141,10 @@ impl Route {
     }
 
     /// Whether it changes anything: such a call has a line of audit and may have an idempotency key.
+    /// The poll of a waiting task is none: most take nothing, and one that does is recorded with its
+    /// trigger under a key of its own.
     pub fn is_write(&self) -> bool {
-        self.method != "GET" && !matches!(self.needs, Needs::AnyToken | Needs::Right(Right::Read))
+        self.method != "GET" && !matches!(self.needs, Needs::AnyToken | Needs::Right(Right::Read | Right::Sensor))
     }
 
     /// Whether its path names a project.

@@ -92,6 +92,11 @@ pub enum Measure {
         /// Why, as an error code or reason code.
         reason: &'static str,
     },
+    /// Polls of waiting tasks.
+    SensorAnswered {
+        /// What they were told, as in `ready` or `waiting`.
+        answer: &'static str,
+    },
     /// Passes of the compensator.
     CompensationScan,
     /// Commits that only the compensator found.
@@ -177,6 +182,7 @@ impl Measure {
             Self::DependencyBlocked { .. } => "lakehouse_asset_dependency_blocked_by",
             Self::TriggerSuccess { .. } => "lakehouse_asset_trigger_success_total",
             Self::TriggerFailed { .. } => "lakehouse_asset_trigger_failed_total",
+            Self::SensorAnswered { .. } => "lakehouse_asset_sensor_answered_total",
             Self::CompensationScan => "lakehouse_asset_compensation_scan_total",
             Self::CompensationMissed { .. } => "lakehouse_asset_compensation_missed_events",
             Self::AssetOlder { .. } => "lakehouse_asset_older_than_total",
@@ -219,6 +225,7 @@ impl Measure {
             Self::DependencyBlocked { verdict } => vec![("blocked_by", blocked_by(verdict))],
             Self::TriggerSuccess { trigger_source } => vec![("trigger_source", trigger_source)],
             Self::TriggerFailed { reason } => vec![("reason", reason)],
+            Self::SensorAnswered { answer } => vec![("answer", answer)],
             Self::TriggerRetry { trigger_status } => vec![("trigger_status", trigger_status.as_str())],
         }
     }
@@ -371,8 +378,16 @@ mod tests {
 
     #[test]
     fn dimensions_come_from_a_closed_set() {
-        let closed =
-            ["source_type", "reason", "outcome", "blocked_by", "trigger_source", "trigger_status", "older_than"];
+        let closed = [
+            "source_type",
+            "reason",
+            "outcome",
+            "blocked_by",
+            "trigger_source",
+            "trigger_status",
+            "older_than",
+            "answer",
+        ];
         let all = [
             Measure::EventReceived { source_type: Format::Paimon },
             Measure::EventDeduplicated { source_type: Format::Paimon },
@@ -386,6 +401,7 @@ mod tests {
             Measure::DependencyBlocked { verdict: Verdict::BlockedByQuality },
             Measure::TriggerSuccess { trigger_source: "asset_event" },
             Measure::TriggerFailed { reason: "HTTP_401" },
+            Measure::SensorAnswered { answer: "waiting" },
             Measure::AssetOlder { source_type: Format::Delta, older_than: OlderThan::Week },
             Measure::NotificationsMissing { source_type: Format::Paimon },
             Measure::TableDiscovered { source_type: Format::Paimon },

@@ -21,13 +21,15 @@ pub enum Right {
     Declare,
     /// What people do to targets and triggers: pause, fire, redrive, decide.
     Operate,
+    /// Asking, as a task that waits for a target, whether it may go on.
+    Sensor,
     /// Making tokens and giving grants; for the whole deployment also its settings.
     Admin,
 }
 
 impl Right {
     /// Every right.
-    pub const ALL: [Self; 5] = [Self::Read, Self::Evidence, Self::Declare, Self::Operate, Self::Admin];
+    pub const ALL: [Self; 6] = [Self::Read, Self::Evidence, Self::Declare, Self::Operate, Self::Sensor, Self::Admin];
 
     /// The right as it is written.
     pub const fn as_str(self) -> &'static str {
@@ -36,6 +38,7 @@ impl Right {
             Self::Evidence => "evidence",
             Self::Declare => "declare",
             Self::Operate => "operate",
+            Self::Sensor => "sensor",
             Self::Admin => "admin",
         }
     }

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::asset::AssetKey;
 use crate::cursor::{Taken, TargetCursor};
-use crate::ids::{Alias, AssetId, GroupName, TargetId, TriggerKey};
+use crate::ids::{Alias, AssetId, GroupName, TargetId, TaskCode, TriggerKey};
 use crate::policy::{Partition, Window};
 use crate::reason::{Reason, Verdict};
 use crate::state::{AssetState, Mark, RefusedEvidence, Writer};
@@ -114,6 +114,9 @@ pub struct Evaluation {
     pub rule: String,
     /// Its groups.
     pub groups: Vec<GroupEvaluation>,
+    /// The task that takes it when it asks, where one waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensor: Option<TaskCode>,
     /// The trigger that has not ended, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<TriggerKey>,
@@ -231,6 +234,7 @@ pub fn evaluate(inputs: &Inputs<'_>) -> Evaluation {
         reason,
         rule: joined(groups.iter().map(|group| &group.rule)),
         groups,
+        sensor: inputs.target.sensor(),
         open: inputs.cursor.open.clone(),
         open_takes: inputs.open.map(Take::by).unwrap_or_default(),
         timed_out: timing.timed_out,

@@ -152,6 +152,10 @@ name_type!(
     TraceId, "trace id", max 64, is_slug, "use 1 to 64 letters, digits, `_`, `-` or `.`"
 );
 name_type!(
+    /// What tells the runs of a waiting task apart where a scheduler does not: a start parameter.
+    SensorToken, "sensor token", max 128, is_slug, "use 1 to 128 letters, digits, `_`, `-` or `.`"
+);
+name_type!(
     /// The public part of an API token, by which it is found, listed and logged: 16 lower-case hex
     /// digits.
     TokenId, "token id", max 16, |c| c.is_ascii_hexdigit() && !c.is_ascii_uppercase(),

@@ -18,6 +18,7 @@ pub mod reason;
 pub mod replay;
 #[cfg(feature = "schema")]
 mod schema;
+pub mod sensor;
 pub mod start_params;
 pub mod state;
 pub mod target;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::asset::AssetKey;
 use crate::ids::{Alias, AssetId, ConnectionName, GroupName, TargetId, TaskCode, WorkflowCode};
-use crate::policy::{Coalesce, PartitionFrom, Policies};
+use crate::policy::{Coalesce, Mode, PartitionFrom, Policies, StartAs};
 
 /// Keys of conditions that a later version has, and that this one refuses by name.
 pub const LATER_KEYS: [&str; 1] = ["partitionKey"];
@@ -82,7 +82,7 @@ pub struct Target {
     pub connection: ConnectionName,
     /// The workflow.
     pub workflow: WorkflowRef,
-    /// Start at this task and go on from there.
+    /// The task that it is about: with `startAs: sensor` the one that waits, otherwise the one to start at.
     pub start_at: Option<TaskCode>,
     /// Alternatives.
     pub groups: Vec<Group>,
@@ -145,6 +145,16 @@ impl Target {
         members.any(|member| {
             member.conditions.partition.as_ref().is_some_and(|partition| partition.from == PartitionFrom::Commit)
         })
+    }
+
+    /// The task that waits for it in a running workflow, where one does.
+    pub fn sensor(&self) -> Option<TaskCode> {
+        self.start_at.filter(|_| self.policies.start_as == StartAs::Sensor)
+    }
+
+    /// Whether what is ready is claimed when its task asks, and not before.
+    pub fn waits_for_sensor(&self) -> bool {
+        self.sensor().is_some() && self.policies.mode == Mode::Live
     }
 
     /// The group with a name.

@@ -155,6 +155,10 @@ impl Dispatcher {
             Status::Queued if order.attempt < trigger.attempt => {
                 self.done(&loaded.definition.value, loaded.trigger.value.clone(), &order.trace).await.map(Some)
             }
+            // Its task takes it; nobody sends such a message.
+            Status::Queued if trigger.waits_for_sensor() => {
+                self.done(&loaded.definition.value, loaded.trigger.value.clone(), &order.trace).await.map(Some)
+            }
             Status::Queued => Box::pin(self.lease_and_start(order, loaded, deadline)).await,
             Status::Waiting { .. } if due_at <= now => {
                 let woken = self.pass(&loaded.trigger, &Arrow::Wake).await?;

@@ -142,6 +142,16 @@ pub fn trigger(key: &TriggerKey) -> Key {
     Key::new(format!("K#{key}"), "-")
 }
 
+/// The recorded answer to a run of a waiting task.
+pub fn sensor_answer(digest: &str) -> Key {
+    Key::new(format!("SA#{digest}"), "-")
+}
+
+/// One of the places for polls that wait.
+pub fn sensor_place(number: u8) -> Key {
+    Key::new(format!("SP#{number:02}"), "-")
+}
+
 /// A trigger's place in the history of its target's project.
 pub fn trigger_history(project: ProjectCode, at: Timestamp, key: &TriggerKey) -> IndexEntry {
     IndexEntry { pk: trigger_history_partition(project), sk: format!("{}#{key}", moment(at)) }

@@ -26,6 +26,7 @@ pub mod push;
 pub mod records;
 pub mod replay;
 pub mod rules;
+pub mod sensor;
 pub mod settings;
 pub mod store;
 pub mod targets;

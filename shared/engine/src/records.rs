@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, VecDeque};
 use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Format, Location};
 use lakebell_domain::evaluation::SwitchedOff;
-use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, WorkflowCode};
+use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, TaskCode, TriggerKey, WorkflowCode};
 use lakebell_domain::policy::Length;
+use lakebell_domain::sensor::SensorRun;
 use lakebell_domain::state::AssetState;
 use lakebell_domain::target::{AssetPrefix, Target, TargetSpec, WorkflowRef};
 use lakebell_domain::version::{Fingerprint, Ordinal};
@@ -165,6 +166,30 @@ pub struct Subscription {
 pub struct Switch {
     /// Set while nothing may start.
     pub off: Option<SwitchedOff>,
+}
+
+/// What a run of a waiting task was answered: every later poll of it gets the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SensorAnswer {
+    /// The target that it asked for.
+    pub target: TargetId,
+    /// The task.
+    pub task: TaskCode,
+    /// Its run.
+    pub run: SensorRun,
+    /// The trigger that it took.
+    pub trigger: TriggerKey,
+    /// When it was answered first.
+    pub at: Timestamp,
+}
+
+/// A place for a poll that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SensorPlace {
+    /// Taken until then; free after it, whatever became of the poll.
+    pub until: Timestamp,
 }
 
 /// A target's definition.

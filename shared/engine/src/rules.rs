@@ -212,11 +212,15 @@ impl Records {
     }
 
     /// Rule 3 at rest: nothing that is ready is left, and every trigger has ended. `ready` are the
-    /// targets that an evaluation finds READY now.
+    /// targets that an evaluation finds READY now. What a task waits for is left until it asks.
     pub fn nothing_left(&self, ready: &[TargetId]) -> Vec<String> {
+        let waits =
+            |target: &&TargetId| self.definitions.get(*target).is_some_and(|known| known.target.waits_for_sensor());
+        let ready = ready.iter().filter(|target| !waits(target));
         let mut wrong: Vec<String> =
-            ready.iter().map(|target| format!("rule 3: {target} is ready and nothing started it")).collect();
-        let open = self.triggers.values().filter(|trigger| !trigger.has_ended() && !is_held(trigger));
+            ready.map(|target| format!("rule 3: {target} is ready and nothing started it")).collect();
+        let open = self.triggers.values();
+        let open = open.filter(|trigger| !trigger.has_ended() && !is_held(trigger) && !trigger.waits_for_sensor());
         wrong.extend(
             open.map(|trigger| format!("rule 3: trigger {} is still {}", trigger.key, trigger.status().step())),
         );

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jiff::Timestamp;
-use lakebell_engine::ports::time::{Clock, Random};
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use lakebell_engine::ports::time::{Clock, Pause, Random};
 
 use crate::lock;
 
@@ -40,6 +41,15 @@ impl Default for SimClock {
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
         *lock(&self.0)
+    }
+}
+
+#[async_trait]
+impl Pause for SimClock {
+    /// The time moves on by itself.
+    async fn pause(&self, time: SignedDuration) {
+        self.advance(time.try_into().unwrap_or_default());
+        tokio::task::yield_now().await;
     }
 }
 

@@ -20,6 +20,7 @@ mod notifications;
 mod poison;
 mod redelivery;
 mod scenarios;
+mod sensor;
 mod storm;
 mod support;
 

@@ -9,6 +9,7 @@ mod grants;
 mod lineage;
 mod operate;
 mod records;
+mod sensor;
 mod settings;
 mod tokens;
 mod triggers;
@@ -61,6 +62,7 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::SetProjectSwitch => control::set_project_switch(call).await,
         Operation::ReadGlobalSwitch => control::read_global_switch(call).await,
         Operation::SetGlobalSwitch => control::set_global_switch(call).await,
+        Operation::AskSensor => sensor::ask(call).await,
         Operation::ListTriggers => triggers::list_of_project(call).await,
         Operation::ReadTrigger => triggers::read(call).await,
         Operation::RedriveTrigger => operate::redrive(call).await,

@@ -8,6 +8,7 @@ const READ: Needs = Needs::Right(Right::Read);
 const EVIDENCE: Needs = Needs::Right(Right::Evidence);
 const DECLARE: Needs = Needs::Right(Right::Declare);
 const OPERATE: Needs = Needs::Right(Right::Operate);
+const SENSOR: Needs = Needs::Right(Right::Sensor);
 const WRITER: Needs = Needs::Writer(Right::Evidence);
 const ADMIN: Needs = Needs::Right(Right::Admin);
 
@@ -124,6 +125,12 @@ pub const ROUTES: &[Route] = &[
     put("/projects/{p}/switch", Operation::SetProjectSwitch, OPERATE, "Switch all starting of a project off or on"),
     get("/switch", Operation::ReadGlobalSwitch, READ, "Whether anything may start"),
     put("/switch", Operation::SetGlobalSwitch, ADMIN, "Switch all starting off or on"),
+    post(
+        "/projects/{p}/asset-dependencies/{target}/sensor",
+        Operation::AskSensor,
+        SENSOR,
+        "Ask, as a waiting task, whether it may go on",
+    ),
     get("/projects/{p}/asset-trigger-history", Operation::ListTriggers, READ, "List triggers")
         .query(&["workflow", "target", "status", "limit", "after"]),
     get("/projects/{p}/asset-trigger-history/{triggerKey}", Operation::ReadTrigger, READ, "Read a trigger"),

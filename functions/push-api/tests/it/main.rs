@@ -18,6 +18,7 @@ mod once;
 mod openapi;
 mod operate;
 mod rights;
+mod sensor;
 mod settings;
 mod signatures;
 mod support;

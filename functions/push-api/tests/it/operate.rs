@@ -28,6 +28,7 @@ pub(crate) async fn world_of(sample: &str) -> (Api, String) {
         "pause-target" | "resume-target" | "fire-target" | "reset-target" | "pass-over" => {
             (with_target().await, String::new())
         }
+        "ask-sensor" => (crate::sensor::with_sensor(&serde_json::json!({})).await, String::new()),
         _ => (Api::with_orders().await, String::new()),
     }
 }

@@ -53,7 +53,7 @@ async fn every_route_takes_the_right_it_states_and_no_other() {
             }
         }
     }
-    assert_eq!(checked, ROUTES.len() * 15);
+    assert_eq!(checked, ROUTES.len() * 18);
 }
 
 #[tokio::test]

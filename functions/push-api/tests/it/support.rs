@@ -20,7 +20,7 @@ use lakebell_engine::ports::queue::Message;
 use lakebell_engine::{EngineError, ErrorKind};
 use lakebell_lambda::report_worked;
 use lakebell_push_api::event::GatewayResponse;
-use lakebell_push_api::{Access, Context, Rate, Tokens, handler};
+use lakebell_push_api::{Access, Context, Rate, Sensors, Tokens, handler};
 use lakebell_testkit::World;
 use serde_json::{Value, json};
 
@@ -130,6 +130,7 @@ impl Api {
         let metrics = Metrics::new("Lakebell", Arc::new(world.clock.clone()), lines.clone());
         let mut context = Context::new(world.ports(), Arc::new(FixedToken(token)), metrics);
         context.access = Arc::new(access);
+        context.sensors = Sensors { places: 3, pause: Arc::new(world.clock.clone()) };
         Self { world, context, lines }
     }
 

@@ -66,6 +66,12 @@ pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
             Some(*since),
             format!("decide trigger {}: did its workflow start?", open.key),
         ),
+        _ if open.waits_for_sensor() => (
+            ReasonCode::TriggerInFlight,
+            format!("trigger {} waits for its task to ask", open.key),
+            Some(open.claimed_at),
+            format!("nothing to do once its task polls; or skip trigger {} to give it up", open.key),
+        ),
         status => (
             ReasonCode::TriggerInFlight,
             format!("trigger {} is {}", open.key, status.step()),

@@ -122,7 +122,7 @@ pub enum Mode {
     Shadow,
 }
 
-/// Which kind of start DolphinScheduler is asked for.
+/// How the workflow of a target comes to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -132,6 +132,8 @@ pub enum StartAs {
     Start,
     /// `COMPLEMENT_DATA` for the business date of the window, which sets `system.biz.date`.
     Complement,
+    /// It runs already: a task of it waits, and takes what is ready.
+    Sensor,
 }
 
 /// The policies of a target.
@@ -178,6 +180,6 @@ pub struct Policies {
     pub on_deadline: OnDeadline,
     /// Whether it starts anything.
     pub mode: Mode,
-    /// Which kind of start.
+    /// How its workflow comes to run.
     pub start_as: StartAs,
 }

@@ -123,7 +123,8 @@ impl TargetSpec {
         if self.on_deadline == OnDeadline::Fire && self.deadline.is_none() && self.timeout_minutes.is_none() {
             return Err(Invalid::new("onDeadline", "there is no deadline", "give a `deadline`, or leave it out"));
         }
-        if self.start_as == StartAs::Complement {
+        self.check_sensor()?;
+        if self.start_as() == StartAs::Complement {
             let lacks = |group: &GroupSpec| group.dependencies.iter().all(|dependency| dependency.every.is_none());
             if let Some(group) = self.groups.iter().find(|group| lacks(group)) {
                 return Err(Invalid::new(
@@ -134,6 +135,29 @@ impl TargetSpec {
             }
         }
         Ok(())
+    }
+
+    /// A sensor is a task, and its workflow runs already: there is no start that a gate could hold back.
+    fn check_sensor(&self) -> Result<(), Invalid> {
+        if self.start_as() != StartAs::Sensor {
+            return Ok(());
+        }
+        if self.task_definition_code.is_none() {
+            return Err(Invalid::new(
+                "startAs",
+                "a sensor is a task, and none is named",
+                "give its `taskDefinitionCode`, or use `startAs: start`",
+            ));
+        }
+        let gates = [("maxActive", self.max_active.is_some()), ("afterWorkflow", self.after_workflow.is_some())];
+        match gates.into_iter().find(|(_, is_given)| *is_given) {
+            Some((field, _)) => Err(Invalid::new(
+                field,
+                "the workflow of a sensor runs already when it asks",
+                "leave it out, or use `startAs: start` to have the workflow started at the task",
+            )),
+            None => Ok(()),
+        }
     }
 
     /// `each` is defined where every member's own history decides which version comes next.

@@ -21,7 +21,7 @@ use crate::ids::{GroupName, TaskCode, WorkflowCode};
 pub struct DependencyRecord {
     /// The workflow to start.
     pub workflow_definition_code: WorkflowCode,
-    /// Start at this task; absent or null, the whole workflow.
+    /// The task that waits in a running workflow; absent or null, the whole workflow is started.
     pub task_definition_code: Option<TaskCode>,
     /// The asset: a key of two or three segments, or a prefix.
     pub asset_key: AssetSelector,

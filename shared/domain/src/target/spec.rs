@@ -33,7 +33,8 @@ pub struct TargetSpec {
     /// The workflow, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow_definition_name: Option<String>,
-    /// Start at this task and go on from there; absent, the whole workflow starts.
+    /// The task that waits in a running workflow, or, with `startAs: start`, the one to start at; absent, the
+    /// whole workflow starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_definition_code: Option<TaskCode>,
     /// Alternatives: any group that is ready starts the target.
@@ -103,9 +104,10 @@ pub struct TargetSpec {
     /// `live`, or `shadow`: evaluated, claimed and recorded, and never started.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mode: Mode,
-    /// `start`, or `complement` for a run with the business date of the window.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub start_as: StartAs,
+    /// `start`; `complement` for a run with the business date of the window; `sensor`: the task waits in a
+    /// running workflow, and asks. Absent, `sensor` where a task is named, else `start`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_as: Option<StartAs>,
     /// The workflow may write a table that starts it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub allow_self_loop: bool,
@@ -411,7 +413,7 @@ impl TargetSpec {
             deadline: None,
             on_deadline: OnDeadline::default(),
             mode: Mode::default(),
-            start_as: StartAs::default(),
+            start_as: None,
             allow_self_loop: false,
             timeout_minutes: None,
             check_interval_seconds: None,
@@ -475,6 +477,12 @@ impl TargetSpec {
         self.settle.map_or_else(|| Length::from_seconds(60), Ok)
     }
 
+    /// How its workflow comes to run: a named task waits in it, unless the target says otherwise.
+    pub fn start_as(&self) -> StartAs {
+        let of_task = if self.task_definition_code.is_some() { StartAs::Sensor } else { StartAs::Start };
+        self.start_as.unwrap_or(of_task)
+    }
+
     /// The policies that it asks for.
     pub fn policies(&self) -> Policies {
         // Where each trigger stands for one version or one window, a later one cannot take over the
@@ -498,7 +506,7 @@ impl TargetSpec {
             deadline: self.deadline.clone().or_else(|| deadline.map(Deadline::Within)),
             on_deadline: self.on_deadline,
             mode: self.mode,
-            start_as: self.start_as,
+            start_as: self.start_as(),
         }
     }
 }

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Trigger;
-use crate::ids::{InstanceId, TriggerKey};
+use crate::ids::{InstanceId, TaskCode, TriggerKey};
+use crate::sensor::{Sensor, SensorRun};
 
 /// Where a trigger stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,6 +160,13 @@ pub enum Arrow {
     },
     /// waiting -> queued, once its time has come
     Wake,
+    /// queued -> success: the waiting task took it
+    Answer {
+        /// The task that asked.
+        task: TaskCode,
+        /// Its run.
+        run: SensorRun,
+    },
     /// leased -> success
     Succeed {
         /// The instance, where the answer named one.
@@ -250,6 +258,7 @@ pub enum ArrowName {
     Claim,
     Lease,
     Wake,
+    Answer,
     Succeed,
     Wait,
     LoseSight,
@@ -281,6 +290,7 @@ impl Arrow {
         match self {
             Self::Lease { .. } => ArrowName::Lease,
             Self::Wake => ArrowName::Wake,
+            Self::Answer { .. } => ArrowName::Answer,
             Self::Succeed { .. } => ArrowName::Succeed,
             Self::Wait { .. } => ArrowName::Wait,
             Self::LoseSight { .. } => ArrowName::LoseSight,
@@ -324,7 +334,8 @@ impl Trigger {
         let illegal = IllegalArrow { step: self.status.step(), arrow: arrow.name() };
         let mut detail = None;
         self.status = match (&self.status, arrow) {
-            (Status::Queued, Arrow::Lease { until }) => {
+            // What a waiting task takes is started by nobody else.
+            (Status::Queued, Arrow::Lease { until }) if self.sensor.is_none() => {
                 self.attempt += 1;
                 self.first_tried_at.get_or_insert(now);
                 self.due_at = Some(*until);
@@ -333,6 +344,12 @@ impl Trigger {
             (Status::Waiting { .. }, Arrow::Wake) if self.due_at.is_none_or(|due_at| due_at <= now) => {
                 self.due_at = Some(now);
                 Status::Queued
+            }
+            (Status::Queued, Arrow::Answer { task, run }) if self.sensor.is_some() => {
+                detail = Some(format!("task {task} of {run}"));
+                self.instance = run.asker.instance();
+                self.sensor = Some(Sensor { task: *task, taken_by: Some(run.clone()) });
+                Status::Success { assumed: false }
             }
             (Status::Leased { .. }, Arrow::Succeed { instance }) => {
                 self.instance = *instance;
@@ -438,7 +455,9 @@ impl Trigger {
             (Status::Queued | Status::Waiting { .. }, Arrow::Skip { why }) => {
                 Status::Skipped { why: why.clone(), superseded_by: None }
             }
-            (status @ (Status::Queued | Status::Leased { .. } | Status::Unknown { .. }), Arrow::Send { due_at }) => {
+            (status @ (Status::Queued | Status::Leased { .. } | Status::Unknown { .. }), Arrow::Send { due_at })
+                if self.sensor.is_none() =>
+            {
                 self.sends += 1;
                 if matches!(status, Status::Queued) {
                     self.due_at = Some(*due_at);

@@ -15,6 +15,7 @@ use crate::asset::AssetKey;
 use crate::ids::{Alias, AssetId, ConnectionName, GroupName, InstanceId, TargetId, TaskCode, TraceId, TriggerKey};
 use crate::policy::{Partition, Window};
 use crate::reason::Reason;
+use crate::sensor::Sensor;
 use crate::start_params::start_parameters;
 use crate::target::WorkflowRef;
 use crate::version::Version;
@@ -123,6 +124,9 @@ pub struct Trigger {
     pub workflow: WorkflowRef,
     /// Start at this task and go on from there.
     pub start_at: Option<TaskCode>,
+    /// Set where a waiting task takes it: nothing is started for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensor: Option<Sensor>,
     /// Why.
     pub reason: StartReason,
     /// The groups that were ready, and those of a trigger that this one replaces.
@@ -214,7 +218,8 @@ pub struct Inheritance {
 
 impl Trigger {
     /// A claimed trigger: queued, or waiting where it inherits a back-off. A queued one counts as
-    /// sent once, and `resend_at` is when to send it again if nobody has leased it.
+    /// sent once, and `resend_at` is when to send it again if nobody has leased it. One that a waiting
+    /// task takes is queued for it, and is never sent.
     pub fn claimed(
         target: &crate::target::Target,
         definition_rev: u64,
@@ -223,10 +228,12 @@ impl Trigger {
         now: Timestamp,
         resend_at: Timestamp,
     ) -> Self {
+        let sensor = target.sensor().map(|task| Sensor { task, taken_by: None });
         let waiting = claim.inherits.as_ref().and_then(|inherited| inherited.waiting.clone());
         let (status, due_at) = match waiting {
-            Some((reason, due_at)) => (Status::Waiting { reason }, due_at),
-            None => (Status::Queued, resend_at),
+            _ if sensor.is_some() => (Status::Queued, None),
+            Some((reason, due_at)) => (Status::Waiting { reason }, Some(due_at)),
+            None => (Status::Queued, Some(resend_at)),
         };
         let parameters = claim.parameters();
         Self {
@@ -236,7 +243,7 @@ impl Trigger {
             definition_rev,
             connection: target.connection.clone(),
             workflow: target.workflow.clone(),
-            start_at: target.start_at,
+            start_at: target.start_at.filter(|_| sensor.is_none()),
             reason: claim.reason,
             groups: claim.groups,
             ranges: claim.ranges,
@@ -251,13 +258,19 @@ impl Trigger {
             status,
             attempt: 0,
             tries: claim.inherits.map_or(0, |inherited| inherited.tries),
-            sends: 1,
-            due_at: Some(due_at),
+            sends: u32::from(sensor.is_none()),
+            due_at,
             first_tried_at: None,
             instance: None,
             extra_instances: Vec::new(),
+            sensor,
             log: vec![Passage { at: now, arrow: ArrowName::Claim, detail: None }],
         }
+    }
+
+    /// Whether it was claimed and waits for its task to ask.
+    pub const fn waits_for_sensor(&self) -> bool {
+        self.sensor.is_some() && matches!(self.status, Status::Queued)
     }
 
     /// Where it stands.

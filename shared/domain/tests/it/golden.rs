@@ -12,6 +12,8 @@ use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs};
 use lakebell_domain::event::{
     CheckFacts, CommitFacts, Event, EventKind, Outcome, PushedEvidence, Source, commit_token, verdict_token,
 };
+use lakebell_domain::ids::{InstanceId, TaskCode};
+use lakebell_domain::sensor::{Asker, SensorRun, answer_key};
 use lakebell_domain::state::{
     AssetState, BackfillStatus, CheckResult, Evidence, Gap, Hole, PARKED, SchemaDetail, SchemaStatus, Severity,
     Trouble, TroubleCode,
@@ -146,6 +148,9 @@ fn triggers_in_each_status() {
             let name = format!("trigger_{}", trigger.status().step());
             let name = if step == "superseded" { "trigger_superseded".to_owned() } else { name };
             golden_both_ways::<Trigger>(&name, &trigger);
+        }
+        if let Some((step, "for a task")) = step.split_once(", ") {
+            golden_both_ways::<Trigger>(&format!("trigger_{step}_for_a_task"), &trigger);
         }
     }
 }
@@ -284,6 +289,30 @@ fn an_evaluation_can_be_read_back() {
     let shown = serde_json::to_value(evaluation(Some(&queued))).unwrap();
     let read: Evaluation = serde_json::from_value(shown.clone()).unwrap();
     assert_eq!(serde_json::to_value(&read).unwrap(), shown);
+}
+
+/// The digest under which an answer is kept must be the same as long as answers are.
+#[test]
+fn sensor_answers() {
+    let run = |asker, run| SensorRun { asker, run };
+    let instance = || Asker::WorkflowInstance(InstanceId(31));
+    let key = |connection: &str, target: &str, task, run: &SensorRun| {
+        answer_key(&connection.parse().unwrap(), &target.parse().unwrap(), TaskCode(task), run)
+    };
+    let keys = [
+        key("prod", "7/gmv", 12, &run(instance(), 1)),
+        key("prod", "7/gmv", 12, &run(instance(), 2)),
+        key("prod", "7/gmv", 13, &run(instance(), 1)),
+        key("prod", "7/other", 12, &run(instance(), 1)),
+        key("test", "7/gmv", 12, &run(instance(), 1)),
+        key("prod", "7/gmv", 12, &run(Asker::WorkflowInstance(InstanceId(32)), 1)),
+        // A token that looks like an instance is none.
+        key("prod", "7/gmv", 12, &run(Asker::Token("31".parse().unwrap()), 1)),
+    ];
+    golden("sensor_answer_keys", &json!(keys));
+    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
+    golden_both_ways("sensor_run", &run(instance(), 1));
+    golden_both_ways("sensor_run_of_token", &run(Asker::Token("k-1".parse().unwrap()), 2));
 }
 
 /// Digests must be the same for ever: a trigger is claimed once over all releases.

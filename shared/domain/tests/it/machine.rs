@@ -2,13 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use lakebell_domain::ids::{InstanceId, TriggerKey};
+use lakebell_domain::ids::{InstanceId, TaskCode, TriggerKey};
+use lakebell_domain::sensor::{Asker, Sensor, SensorRun};
 use lakebell_domain::trigger::{Arrow, ArrowName, Decision, Status, StatusWord, Trigger, WaitReason};
 
 use crate::support::at;
-use crate::walks::{claimed, claimed_waiting};
+use crate::walks::{claimed, claimed_for_sensor, claimed_waiting};
 
 const NOW: i64 = 1_000;
+
+/// The run of a task that asks.
+fn run() -> SensorRun {
+    SensorRun { asker: Asker::WorkflowInstance(InstanceId(31)), run: 1 }
+}
 
 /// What [`Trigger::apply`] is asked for in every step, by the name that the table uses.
 pub(crate) fn arrows() -> Vec<(&'static str, Arrow)> {
@@ -23,6 +29,7 @@ pub(crate) fn arrows() -> Vec<(&'static str, Arrow)> {
     vec![
         ("lease", Arrow::Lease { until: at(NOW + 30) }),
         ("wake", Arrow::Wake),
+        ("answer", Arrow::Answer { task: TaskCode(12), run: run() }),
         ("succeed", Arrow::Succeed { instance: Some(InstanceId(5)) }),
         ("wait", Arrow::Wait { reason: reason.clone(), due_at: at(NOW + 9), refused: false }),
         ("refuse", Arrow::Wait { reason, due_at: at(NOW + 9), refused: true }),
@@ -72,6 +79,8 @@ pub(crate) fn steps() -> Vec<(&'static str, Trigger)> {
         ("failed", along(claimed(), &["lease", "fail"])),
         ("skipped", along(claimed(), &["skip"])),
         ("superseded", along(claimed_waiting(at(NOW)), &["supersede"])),
+        ("queued, for a task", claimed_for_sensor()),
+        ("success, for a task", along(claimed_for_sensor(), &["answer"])),
     ]
 }
 
@@ -124,6 +133,9 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("held, two clean rounds", "send", "held"),
     ("failed", "redrive", "queued"),
     ("failed", "supersede", "skipped"),
+    ("queued, for a task", "answer", "success"),
+    ("queued, for a task", "skip", "skipped"),
+    ("queued, for a task", "supersede", "skipped"),
 ];
 
 #[test]
@@ -157,6 +169,7 @@ fn from_every_step_along_every_arrow() {
 fn the_machine_is_the_one_of_the_protocol() {
     let drawn: BTreeSet<(&str, &str)> = [
         ("queued", "leased"),
+        ("queued", "success"),
         ("waiting", "queued"),
         ("queued", "skipped"),
         ("waiting", "skipped"),
@@ -201,7 +214,8 @@ fn the_history_shows_five_words() {
         assert_eq!(serde_json::to_value(word).unwrap(), word.as_str());
         let ended = !matches!(word, StatusWord::Triggering | StatusWord::Unknown);
         assert_eq!(trigger.has_ended(), ended, "{step}");
-        assert_eq!(trigger.due_at.is_none(), ended, "{step}: a time is due exactly until the end");
+        let is_timed = trigger.sensor.is_none();
+        assert_eq!(trigger.due_at.is_some(), is_timed && !ended, "{step}: a time is due exactly until the end");
     }
 }
 
@@ -219,6 +233,21 @@ fn a_start_is_recorded_with_its_instance() {
     let blind = Arrow::Decide { decision: Decision::Started(None), by: "policy".to_owned() };
     let assumed = along(claimed(), &["lease", "lose sight", "hold"]).apply(&blind, at(NOW)).unwrap();
     assert_eq!((assumed.instance, assumed.status()), (None, &Status::Success { assumed: true }));
+}
+
+#[test]
+fn what_a_task_takes_is_recorded_with_its_run() {
+    let queued = claimed_for_sensor();
+    assert_eq!((queued.start_at, queued.sends, queued.due_at), (None, 0, None), "nobody is sent it");
+    assert!(queued.waits_for_sensor() && !claimed().waits_for_sensor());
+    let taken = along(queued, &["answer"]);
+    assert_eq!((taken.instance, taken.status()), (Some(InstanceId(31)), &Status::Success { assumed: false }));
+    assert_eq!(taken.sensor, Some(Sensor { task: TaskCode(12), taken_by: Some(run()) }));
+    assert_eq!(taken.log.last().unwrap().detail.as_deref(), Some("task 12 of workflow instance 31, run 1"));
+    assert!(!taken.waits_for_sensor());
+    let other = SensorRun { asker: Asker::Token("k-1".parse().unwrap()), run: 2 };
+    let taken = claimed_for_sensor().apply(&Arrow::Answer { task: TaskCode(12), run: other }, at(NOW)).unwrap();
+    assert_eq!((taken.instance, taken.status()), (None, &Status::Success { assumed: false }));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Declarations that are refused: which field, what was wrong, what would be right.
 
-use lakebell_domain::ids::ProjectCode;
+use lakebell_domain::ids::{ProjectCode, TaskCode};
 use std::collections::BTreeMap;
 
 use lakebell_domain::target::{KnownAsset, KnownAssets, Target, TargetSpec};
@@ -98,6 +98,33 @@ fn a_task_code_is_positive() {
             "use the positive number that DolphinScheduler shows, or leave it out",
         );
     }
+}
+
+#[test]
+fn a_sensor_is_a_task_and_has_no_start_to_hold_back() {
+    let document = with(one_group(&[dependency("orders")]), "startAs", json!("sensor"));
+    refused(
+        &document,
+        "startAs",
+        "a sensor is a task, and none is named",
+        "give its `taskDefinitionCode`, or use `startAs: start`",
+    );
+    let of_task = with(one_group(&[dependency("orders")]), "taskDefinitionCode", json!(5));
+    for (key, value) in [("maxActive", json!(2)), ("afterWorkflow", json!("daily"))] {
+        let document = with(of_task.clone(), key, value);
+        refused(
+            &document,
+            key,
+            "the workflow of a sensor runs already when it asks",
+            "leave it out, or use `startAs: start` to have the workflow started at the task",
+        );
+        assert!(resolve(&with(document, "startAs", json!("start"))).is_ok());
+    }
+    let sensor_of = |document: &Value| resolve(document).unwrap().sensor();
+    assert_eq!(sensor_of(&of_task), Some(TaskCode(5)), "a named task waits");
+    assert_eq!(sensor_of(&with(of_task.clone(), "startAs", json!("sensor"))), Some(TaskCode(5)));
+    assert_eq!(sensor_of(&with(of_task, "startAs", json!("start"))), None);
+    assert_eq!(sensor_of(&one_group(&[dependency("orders")])), None);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use lakebell_domain::ids::{GroupName, TriggerKey};
+use lakebell_domain::ids::{GroupName, TaskCode, TriggerKey};
+use lakebell_domain::policy::StartAs;
 use lakebell_domain::target::Advance;
 use lakebell_domain::trigger::{
     Arrow, ArrowName, Bounds, Claim, Distinct, Inheritance, Range, StartReason, Status, Trigger, WaitReason,
@@ -66,6 +67,17 @@ pub(crate) fn claimed_waiting(due_at: Timestamp) -> Trigger {
     let reason = WaitReason { code: "BACK_OFF".to_owned(), detail: "503".to_owned() };
     let from: TriggerKey = "00aa".parse().unwrap();
     let inherits = Inheritance { from, tries: 2, waiting: Some((reason, due_at)) };
+    Trigger::claimed(&target, 2, claim(Some(inherits)), "trace-1".parse().unwrap(), at(0), at(60))
+}
+
+/// A trigger that a waiting task takes; it inherits no back-off.
+pub(crate) fn claimed_for_sensor() -> Trigger {
+    let mut target = target(vec![group("default", Advance::All, vec![member(0)])]);
+    target.start_at = Some(TaskCode(12));
+    target.policies.start_as = StartAs::Sensor;
+    let reason = WaitReason { code: "OFFLINE".to_owned(), detail: "offline".to_owned() };
+    let from: TriggerKey = "00aa".parse().unwrap();
+    let inherits = Inheritance { from, tries: 0, waiting: Some((reason, at(5_000))) };
     Trigger::claimed(&target, 2, claim(Some(inherits)), "trace-1".parse().unwrap(), at(0), at(60))
 }
 

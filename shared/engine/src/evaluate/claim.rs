@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use lakebell_domain::cursor::TargetCursor;
 use lakebell_domain::evaluation::ClaimPlan;
 use lakebell_domain::ids::{TargetId, TraceId};
+use lakebell_domain::policy::Mode;
 use lakebell_domain::trigger::{Arrow, Status, Trigger};
 
 use super::RESEND_AFTER;
@@ -36,17 +37,40 @@ pub(crate) async fn send(ports: &Ports, trigger: &Trigger, trace: &TraceId) -> R
 }
 
 /// One transaction: the cursors, the trigger, and the trigger whose data it takes over.
+///
+/// What a waiting task takes stays queued until it asks, and is sent to nobody; in shadow mode it ends
+/// at once.
 pub(crate) async fn claim(
     ports: &Ports,
     loaded: &Loaded,
     plan: ClaimPlan,
     trace: &TraceId,
 ) -> Result<Claimed, EngineError> {
+    let target = &loaded.definition.value.target;
+    let is_shadow = target.sensor().is_some() && target.policies.mode == Mode::Shadow;
+    let at_once = is_shadow.then(|| Arrow::Skip { why: "shadow".to_owned() });
+    let claimed = claim_and(ports, loaded, plan, trace, at_once.as_ref(), None).await?;
+    Ok(if claimed.is_some() { Claimed::Done } else { Claimed::Lost })
+}
+
+/// The same, and the trigger's end at once, with what else belongs to it. `None` where it was lost.
+pub(crate) async fn claim_and(
+    ports: &Ports,
+    loaded: &Loaded,
+    mut plan: ClaimPlan,
+    trace: &TraceId,
+    at_once: Option<&Arrow>,
+    with_it: Option<Write>,
+) -> Result<Option<Trigger>, EngineError> {
     let now = ports.clock.now();
     let definition = &loaded.definition;
     let replaced = plan.claim.inherits.as_ref().map(|inherits| inherits.from.clone());
-    let trigger =
+    let mut trigger =
         Trigger::claimed(&definition.value.target, definition.rev, plan.claim, trace.clone(), now, now + RESEND_AFTER);
+    if let Some(arrow) = at_once {
+        trigger = trigger.apply(arrow, now).map_err(defect)?;
+        plan.cursor.open = None;
+    }
     let mut actions = vec![
         Write::Replace(cursor_draft(&trigger.target, &plan.cursor)?, loaded.cursor.rev),
         Write::Create(trigger_draft(&trigger)?),
@@ -55,12 +79,13 @@ pub(crate) async fn claim(
         let ended = replaced.value.apply(&Arrow::Supersede { by: trigger.key.clone() }, now).map_err(defect)?;
         actions.push(Write::Replace(trigger_draft(&ended)?, replaced.rev));
     }
+    actions.extend(with_it);
     match store::write(&*ports.items, &*ports.random, &actions).await? {
         Written::Done => {
-            if *trigger.status() == Status::Queued {
+            if *trigger.status() == Status::Queued && !trigger.waits_for_sensor() {
                 send(ports, &trigger, trace).await?;
             }
-            Ok(Claimed::Done)
+            Ok(Some(trigger))
         }
         Written::Lost(lost) => {
             let exists = lost.iter().find(|lost| lost.action == 1).and_then(|lost| lost.existing.as_ref());
@@ -68,7 +93,7 @@ pub(crate) async fn claim(
             if let (Some(existing), true) = (exists, only_exists) {
                 pass_by(ports, loaded, plan.cursor, existing, trace).await?;
             }
-            Ok(Claimed::Lost)
+            Ok(None)
         }
     }
 }

@@ -46,7 +46,7 @@ impl Loaded {
         self.triggers.iter().find(|trigger| Some(&trigger.value.key) == key)
     }
 
-    pub(super) fn open(&self) -> Option<&Stored<Trigger>> {
+    pub(crate) fn open(&self) -> Option<&Stored<Trigger>> {
         self.trigger(self.cursor.value.open.as_ref())
     }
 
@@ -106,6 +106,16 @@ pub(crate) async fn one(ports: &Ports, target: &TargetId) -> Result<Option<Loade
     Ok(all(ports, &[subject], &BTreeMap::new()).await?.pop())
 }
 
+/// Reads one target of which the members are known, and other items in the same batch.
+pub(crate) async fn one_with(
+    ports: &Ports,
+    subject: Subject,
+    others: &[Key],
+) -> Result<(Option<Loaded>, Vec<Item>), EngineError> {
+    let (mut loaded, items) = read(ports, &[subject], &BTreeMap::new(), Also::Items(others)).await?;
+    Ok((loaded.pop(), items))
+}
+
 /// Reads definitions, cursors, switches and heads in one batch, and open or failed triggers in
 /// another one where a cursor names any. Undeclared targets are left out.
 pub(super) async fn all(
@@ -113,24 +123,39 @@ pub(super) async fn all(
     subjects: &[Subject],
     known: &BTreeMap<AssetId, Stored<AssetHead>>,
 ) -> Result<Vec<Loaded>, EngineError> {
-    read(ports, subjects, known, false).await
+    Ok(read(ports, subjects, known, Also::Nothing).await?.0)
 }
 
 /// The same for people: with what the scheduler said about each workflow, in the same batch.
 pub(super) async fn with_advice(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Loaded>, EngineError> {
-    read(ports, subjects, &BTreeMap::new(), true).await
+    Ok(read(ports, subjects, &BTreeMap::new(), Also::WhatPeopleSee).await?.0)
+}
+
+/// What is read beside what a verdict depends on.
+#[derive(Clone, Copy)]
+enum Also<'a> {
+    Nothing,
+    /// What the scheduler said about the workflows, and what they are known to write.
+    WhatPeopleSee,
+    /// These, in the first batch.
+    Items(&'a [Key]),
 }
 
 async fn read(
     ports: &Ports,
     subjects: &[Subject],
     known: &BTreeMap<AssetId, Stored<AssetHead>>,
-    is_for_people: bool,
-) -> Result<Vec<Loaded>, EngineError> {
+    also: Also<'_>,
+) -> Result<(Vec<Loaded>, Vec<Item>), EngineError> {
     if subjects.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
-    let mut keys: BTreeSet<Key> = BTreeSet::from([layout::switch(None)]);
+    let mut keys: BTreeSet<Key> = match also {
+        Also::Nothing => BTreeSet::new(),
+        Also::WhatPeopleSee => subjects.iter().map(|subject| layout::advice(&subject.target)).collect(),
+        Also::Items(others) => others.iter().cloned().collect(),
+    };
+    keys.insert(layout::switch(None));
     for subject in subjects {
         let project = subject.target.project;
         keys.extend([
@@ -138,9 +163,6 @@ async fn read(
             layout::cursor(&subject.target),
             layout::switch(Some(project)),
         ]);
-        if is_for_people {
-            keys.insert(layout::advice(&subject.target));
-        }
         let members = subject.members.iter().flatten().filter(|asset| !known.contains_key(asset));
         keys.extend(members.map(|asset| layout::head(*asset)));
     }
@@ -161,7 +183,7 @@ async fn read(
         let members = definition.value.target.assets().into_keys().filter(|asset| !known.contains_key(asset));
         missing.extend(members.map(layout::head).filter(|key| store::pick(&items, key).is_none()));
         missing.extend([&cursor.value.open, &cursor.value.failed].into_iter().flatten().map(layout::trigger));
-        if is_for_people {
+        if matches!(also, Also::WhatPeopleSee) {
             missing.insert(writes_of(&definition.value.target));
         }
     }
@@ -176,7 +198,7 @@ async fn read(
         }
         loaded.push(target);
     }
-    Ok(loaded)
+    Ok((loaded, items))
 }
 
 /// A batch is no snapshot: the definition may have been read before somebody altered it, and the cursors

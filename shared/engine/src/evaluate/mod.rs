@@ -6,8 +6,8 @@
 mod claim;
 mod load;
 
-pub(crate) use claim::{Claimed, claim, cursor_draft, defect, send, trigger_draft};
-pub(crate) use load::{Loaded, one as load_one};
+pub(crate) use claim::{Claimed, claim, claim_and, cursor_draft, defect, send, trigger_draft};
+pub(crate) use load::{Loaded, one as load_one, one_with as load_one_with};
 
 use std::collections::BTreeMap;
 
@@ -155,7 +155,9 @@ async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again
         let is_torn = loaded.cursor.value.open.is_some() && loaded.open().is_none();
         if !is_torn {
             let (evaluation, plan) = loaded.evaluate_to_claim();
-            if let Some(plan) = plan {
+            // What a task waits for is claimed when it asks: so it takes the newest.
+            let claims = !loaded.definition.value.target.waits_for_sensor();
+            if let Some(plan) = plan.filter(|_| claims) {
                 let key = plan.claim.key.clone();
                 if let Claimed::Done = claim::claim(ports, &loaded, plan, trace).await? {
                     return Ok(Evaluated { evaluation, claimed: Some(key), is_late: false });
@@ -184,6 +186,7 @@ async fn send_again(ports: &Ports, loaded: &Loaded, trace: &TraceId, again: Agai
     let now = ports.clock.now();
     let is_wanted = |open: &Trigger| again == Again::AtOnce || open.due_at.is_none_or(|due_at| due_at <= now);
     match loaded.open() {
+        Some(open) if open.value.waits_for_sensor() => Ok(()),
         Some(open) if *open.value.status() == Status::Queued && is_wanted(&open.value) => {
             claim::send(ports, &open.value, trace).await
         }

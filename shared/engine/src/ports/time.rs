@@ -1,6 +1,7 @@
 //! Time and randomness come in only here.
 
-use jiff::Timestamp;
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
 
 /// The time.
 pub trait Clock: Send + Sync {
@@ -14,6 +15,13 @@ pub trait Random: Send + Sync {
     fn bits(&self) -> u128;
 }
 
+/// Waiting, for as long as a clock says.
+#[async_trait]
+pub trait Pause: Send + Sync {
+    /// Returns after this time.
+    async fn pause(&self, time: SignedDuration);
+}
+
 /// The machine's own clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
@@ -21,5 +29,12 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+}
+
+#[async_trait]
+impl Pause for SystemClock {
+    async fn pause(&self, time: SignedDuration) {
+        tokio::time::sleep(time.try_into().unwrap_or_default()).await;
     }
 }

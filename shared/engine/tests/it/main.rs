@@ -19,6 +19,7 @@ mod operate;
 mod partitions;
 mod policies;
 mod refusals;
+mod sensor;
 mod simulation;
 mod support;
 mod times;

@@ -10,6 +10,7 @@ mod scene;
 mod scheduler;
 mod stack;
 mod wait;
+mod waiting_task;
 mod writer;
 
 pub(crate) use cli::Cli;
@@ -20,4 +21,5 @@ pub(crate) use scene::{Answer, Scene};
 pub(crate) use scheduler::Scheduler;
 pub(crate) use stack::Stack;
 pub(crate) use wait::{PATIENCE, until};
+pub(crate) use waiting_task::WaitingTask;
 pub(crate) use writer::{LakeWriter, Writer};

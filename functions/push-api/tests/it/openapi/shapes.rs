@@ -124,6 +124,7 @@ pub(super) fn sample(operation: Operation) -> Option<Value> {
         Operation::RedriveTrigger | Operation::SkipTrigger => "redrive-trigger",
         Operation::FireTarget => "fire-target",
         Operation::PassOver => "pass-over",
+        Operation::AskSensor => "ask-sensor",
         Operation::DecideTrigger => "decide-trigger",
         Operation::PutConnection => "put-connection",
         Operation::PutWarehouse => "put-warehouse",
@@ -303,6 +304,38 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
         Operation::ReplaySpec => answers(the("Replayed"), "target-replayed").takes(schemas.target_spec()),
         Operation::ReadProjectSwitch | Operation::ReadGlobalSwitch => answers(switch(), "switch-on"),
         Operation::SetProjectSwitch | Operation::SetGlobalSwitch => answers(switch(), "switch-off").takes(set_switch()),
+        Operation::AskSensor => {
+            // DolphinScheduler sends every value as text.
+            let value = || json!({"type": ["integer", "string", "null"]});
+            let names = ["workflowInstanceId", "token", "taskDefinitionCode", "run", "waitSeconds"];
+            let body = object(&[], &names.map(|name| (name, value())));
+            let ready = object(
+                &[
+                    ("sensor", json!({"const": "READY"})),
+                    ("target", string()),
+                    ("triggerKey", string()),
+                    ("recorded", boolean()),
+                    ("parameters", json!({"type": "object"})),
+                ],
+                &[],
+            );
+            let not_yet = object(
+                &[
+                    ("sensor", json!({"enum": ["WAITING", "TIMED_OUT"]})),
+                    ("target", string()),
+                    ("verdict", string()),
+                    ("reason", or_null(json!({"type": "object"}))),
+                    ("timedOut", or_null(moment())),
+                    ("mode", json!({"enum": ["live", "shadow"]})),
+                ],
+                &[],
+            );
+            answers(json!({"anyOf": [ready, not_yet]}), "sensor-ready").takes(body).fits(&[
+                "sensor-recorded",
+                "sensor-waiting",
+                "sensor-timed-out",
+            ])
+        }
         Operation::ListTriggers => answers(page(&the("Trigger")), "triggers"),
         Operation::ReadTrigger => answers(the("Trigger"), "trigger"),
         Operation::RedriveTrigger => answers(the("MovedTrigger"), "trigger-redriven").may_take(by()),
