@@ -224,10 +224,7 @@ pub fn evaluate(inputs: &Inputs<'_>) -> Evaluation {
     let groups: Vec<GroupEvaluation> =
         inputs.target.groups.iter().map(|group| group::evaluate(inputs, group)).collect();
     let timing = timing::timing(inputs, &groups);
-    let (verdict, reason, ready) = match decide(inputs, &groups, &timing) {
-        Ok(ready) => (Verdict::Ready, None, Some(ready)),
-        Err((verdict, reason)) => (verdict, reason, None),
-    };
+    let Decided { verdict, reason, ready } = decide(inputs, &groups, &timing);
     let mut evaluation = Evaluation {
         target: inputs.target.id.clone(),
         verdict,
@@ -261,25 +258,38 @@ pub fn evaluate_to_claim(inputs: &Inputs<'_>) -> (Evaluation, Option<ClaimPlan>)
 }
 
 /// How the target is ready, or what is in the way.
-fn decide(
-    inputs: &Inputs<'_>,
-    groups: &[GroupEvaluation],
-    timing: &timing::Timing,
-) -> Result<Ready, (Verdict, Option<Reason>)> {
+struct Decided {
+    verdict: Verdict,
+    reason: Option<Reason>,
+    ready: Option<Ready>,
+}
+
+impl Decided {
+    const fn ready(ready: Ready) -> Self {
+        Self { verdict: Verdict::Ready, reason: None, ready: Some(ready) }
+    }
+
+    const fn not(verdict: Verdict, reason: Option<Reason>) -> Self {
+        Self { verdict, reason, ready: None }
+    }
+}
+
+fn decide(inputs: &Inputs<'_>, groups: &[GroupEvaluation], timing: &timing::Timing) -> Decided {
     if let Some((verdict, reason)) = barrier::barrier(inputs) {
-        return Err((verdict, Some(reason)));
+        return Decided::not(verdict, Some(reason));
     }
     let is_ready = groups.iter().any(|group| group.verdict == Verdict::Ready);
     if is_ready && timing.gate.is_none() {
-        return Ok(Ready::Met);
+        return Decided::ready(Ready::Met);
     }
     if let Some((reason, tick)) = timing.forced {
-        return Ok(Ready::Due(reason, tick));
+        return Decided::ready(Ready::Due(reason, tick));
     }
     if let (true, Some(gate)) = (is_ready, &timing.gate) {
-        return Err((Verdict::BlockedByGate, Some(gate.reason.clone())));
+        return Decided::not(Verdict::BlockedByGate, Some(gate.reason.clone()));
     }
     // The alternative that is nearest to ready leads: one that merely waits, else the first.
     let leading = groups.iter().find(|group| group.verdict == Verdict::Waiting).or_else(|| groups.first());
-    Err(leading.map_or((Verdict::Disabled, None), |group| (group.verdict, group.reason.clone())))
+    let (verdict, reason) = leading.map_or((Verdict::Disabled, None), |group| (group.verdict, group.reason.clone()));
+    Decided::not(verdict, reason)
 }
