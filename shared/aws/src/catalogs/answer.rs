@@ -125,7 +125,6 @@ impl<'a> Finder<'a> {
             return Found::NotYet;
         }
         match (self.awaits, byte) {
-            (Awaits::Object, b'{') => self.awaits = Awaits::Name,
             (Awaits::Name | Awaits::Value { is_wanted: true }, b'"') => {
                 self.in_text = true;
                 self.kept.push(byte);
@@ -136,7 +135,7 @@ impl<'a> Finder<'a> {
             (Awaits::Value { is_wanted: true }, b':') => {}
             (Awaits::Value { is_wanted: true }, _) => return Found::NoText,
             (Awaits::Value { .. }, b'{' | b'[') => self.depth = 1,
-            (Awaits::Value { .. } | Awaits::Comma, b',') => self.awaits = Awaits::Name,
+            (Awaits::Object, b'{') | (Awaits::Value { .. } | Awaits::Comma, b',') => self.awaits = Awaits::Name,
             // Numbers and words.
             (Awaits::Value { .. }, byte) if byte != b'}' && byte != b']' => {}
             (Awaits::Name | Awaits::Comma | Awaits::Value { .. }, b'}') => return Found::NoText,
