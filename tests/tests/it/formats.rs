@@ -177,11 +177,11 @@ async fn a_rest_catalog_with_oauth2_decides_and_its_losers_are_reported() {
     assert!(state["trouble"].is_null() && state["data"]["count"] == 1, "{state}");
 
     // The catalog takes it long after its file is there: only then it counts.
-    let late = lake.iceberg("append", "sql", table, &json!({"rows": 1})).await;
+    let unconfirmed = lake.iceberg("append", "sql", table, &json!({"rows": 1})).await;
     scene.hints_are_handled().await;
     assert_eq!(scene.state_of(&key).await["data"]["count"], 1);
-    point(&late);
-    scene.is_at(&key, &late["snapshotId"]).await;
+    point(&unconfirmed);
+    scene.is_at(&key, &unconfirmed["snapshotId"]).await;
 
     let won = lake.iceberg("lose", "sql", table, &json!({"rows": 2})).await;
     point(&won);
