@@ -80,7 +80,7 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
             report_evaluated(metrics, &evaluated);
         }
         // The unwrapper refuses it.
-        Work::Message(Message::Dispatch { .. } | Message::Advise { .. }) => {}
+        Work::Message(_) => {}
     }
     Ok(())
 }
@@ -95,12 +95,7 @@ fn traces(deliveries: &[Delivery], context: &Context) -> Result<Vec<TraceId>, Co
 /// A message of Lakebell goes on with the trace that it carries.
 const fn trace_of(work: &Work) -> Option<&TraceId> {
     match work {
-        Work::Message(
-            Message::Dispatch { trace, .. }
-            | Message::Advise { trace, .. }
-            | Message::Evaluate { trace, .. }
-            | Message::Observe { trace, .. },
-        ) => Some(trace),
+        Work::Message(message) => Some(message.trace()),
         Work::Object(_) => None,
     }
 }

@@ -41,8 +41,8 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<(), 
 
 #[allow(non_snake_case)] // the field names of the logs
 fn log_sweep(swept: Sweep, traceId: &str) {
-    let Sweep { sent_again, woken, looked_into, moved, timed } = swept;
-    tracing::info!(traceId, sentAgain = sent_again, woken, lookedInto = looked_into, moved, timed, "swept");
+    let Sweep { sent_again, woken, looked_into, moved, timed, followed } = swept;
+    tracing::info!(traceId, sentAgain = sent_again, woken, lookedInto = looked_into, moved, timed, followed, "swept");
 }
 
 #[allow(non_snake_case)] // the field names of the logs

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
-use jiff::Timestamp;
-use lakebell_domain::ids::TargetId;
+use jiff::{SignedDuration, Timestamp};
+use lakebell_domain::ids::{TargetId, TriggerKey};
 use lakebell_engine::dispatch::Order;
 pub use lakebell_lambda::ComeAgain;
 use lakebell_lambda::{deadline, hand_back};
@@ -15,6 +15,9 @@ use tracing::Instrument;
 use crate::context::Context;
 use crate::orders::{Work, deliveries};
 use crate::report;
+
+/// No question about a started workflow begins with less time than this.
+const ENOUGH_TO_ASK: SignedDuration = SignedDuration::from_secs(10);
 
 /// Handles a batch of messages, or one that came without a queue.
 ///
@@ -28,6 +31,10 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
             Ok(Work::Advise { target, trace }) => {
                 let span = tracing::info_span!("advise", traceId = %trace, target = %target);
                 advise(target, context).instrument(span).await
+            }
+            Ok(Work::Follow { triggers, trace }) => {
+                let span = tracing::info_span!("follow", traceId = %trace);
+                follow(triggers, deadline, context).instrument(span).await
             }
             Ok(Work::Dispatch(order)) => {
                 let span = tracing::info_span!(
@@ -61,6 +68,20 @@ async fn dispatch(order: &Order, deadline: Timestamp, context: &Context) -> bool
         }
         Err(error) => {
             report::failed(&context.metrics, &error);
+            error.retryable()
+        }
+    }
+}
+
+/// The same for a question about started workflows. What is left out now is asked about later.
+async fn follow(triggers: &[TriggerKey], deadline: Timestamp, context: &Context) -> bool {
+    match context.dispatcher.follow_instances(triggers, deadline - ENOUGH_TO_ASK).await {
+        Ok(told) => {
+            report::told(&context.metrics, &told);
+            false
+        }
+        Err(error) => {
+            report::follow_failed(&error);
             error.retryable()
         }
     }

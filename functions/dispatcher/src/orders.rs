@@ -1,6 +1,6 @@
 //! The messages of a batch, and what they ask for.
 
-use lakebell_domain::ids::{TargetId, TraceId};
+use lakebell_domain::ids::{TargetId, TraceId, TriggerKey};
 use lakebell_engine::dispatch::Order;
 use lakebell_engine::ports::queue::Message;
 use lakebell_lambda::Record;
@@ -26,6 +26,13 @@ pub(crate) enum Work {
         /// The target.
         target: TargetId,
         /// From the declaration.
+        trace: TraceId,
+    },
+    /// To ask how started workflows are getting on.
+    Follow {
+        /// Their triggers.
+        triggers: Vec<TriggerKey>,
+        /// From the sweep.
         trace: TraceId,
     },
 }
@@ -80,6 +87,7 @@ fn work(value: &Value) -> Result<Work, Refused> {
             Ok(Work::Dispatch(Order { target, trigger, attempt, trace }))
         }
         Ok(Message::Advise { target, trace }) => Ok(Work::Advise { target, trace }),
+        Ok(Message::Follow { triggers, trace }) => Ok(Work::Follow { triggers, trace }),
         Ok(_) | Err(_) => Err(Refused::UnknownMessage),
     }
 }

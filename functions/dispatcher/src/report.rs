@@ -7,11 +7,13 @@ use std::error::Error;
 
 use jiff::Timestamp;
 use lakebell_aws::{Measure, Metrics};
+use lakebell_domain::ids::InstanceId;
 use lakebell_domain::target::WorkflowRef;
 use lakebell_domain::trigger::{Status, Trigger};
 use lakebell_engine::EngineError;
 use lakebell_engine::advice::Advice;
 use lakebell_engine::dispatch::Dispatched;
+use lakebell_engine::follow::Told;
 use lakebell_lambda::report_evaluated;
 
 use crate::orders::Refused;
@@ -39,6 +41,7 @@ pub(crate) fn dispatched(metrics: &Metrics, dispatched: &Dispatched, began: Time
         Dispatched::Done { trigger, evaluated } => {
             if moved(trigger, began) {
                 ended(metrics, trigger);
+                extra(metrics, trigger, &trigger.extra_instances);
             }
             log(trigger, None, "a trigger was carried on");
             if let Some(evaluated) = evaluated {
@@ -68,6 +71,58 @@ pub(crate) fn advice_failed(error: &EngineError) {
     let (again, code) = (error.retryable(), error.kind().code());
     let cause: &(dyn Error + 'static) = error;
     tracing::warn!(error = cause, reason = code, again, "a declared workflow could not be looked at");
+}
+
+/// What was told about started workflows.
+pub(crate) fn told(metrics: &Metrics, told: &[Told]) {
+    let mut unavailable = 0_usize;
+    for told in told {
+        match told {
+            Told::Nothing => {}
+            Told::News { trigger, has_ended, extras } => {
+                let Some(followed) = trigger.followed() else { continue };
+                if *has_ended {
+                    metrics.count(Measure::WorkflowEnded { state: followed.state }, &about(trigger));
+                }
+                tracing::info!(
+                    target = %trigger.target,
+                    triggerKey = %trigger.key,
+                    connection = trigger.connection.as_str(),
+                    workflowInstanceId = trigger.instance.map(|instance| instance.0),
+                    state = followed.state.as_str(),
+                    "news of a started workflow"
+                );
+                extra(metrics, trigger, extras);
+            }
+            Told::Unavailable { refusal, .. } => {
+                unavailable += 1;
+                tracing::warn!(reason = %refusal, "the scheduler was not asked about a started workflow; it will be");
+            }
+        }
+    }
+    tracing::info!(questions = told.len(), unavailable, "started workflows were asked about");
+}
+
+/// A question about started workflows that failed. It will be asked again whatever becomes of the message.
+pub(crate) fn follow_failed(error: &EngineError) {
+    let (again, code) = (error.retryable(), error.kind().code());
+    let cause: &(dyn Error + 'static) = error;
+    tracing::warn!(error = cause, reason = code, again, "started workflows could not be asked about");
+}
+
+/// Workflow instances that carry a trigger's key beyond the first.
+fn extra(metrics: &Metrics, trigger: &Trigger, extras: &[InstanceId]) {
+    if extras.is_empty() {
+        return;
+    }
+    metrics.record(Measure::ExtraInstance, extras.len() as f64, &about(trigger));
+    let instances: Vec<i64> = extras.iter().map(|instance| instance.0).collect();
+    tracing::error!(
+        triggerKey = %trigger.key,
+        workflowInstanceId = trigger.instance.map(|instance| instance.0),
+        ?instances,
+        "a trigger has more than one workflow instance: stop all but the first"
+    );
 }
 
 /// A message that failed.
@@ -135,8 +190,4 @@ fn log(trigger: &Trigger, due_at: Option<Timestamp>, message: &'static str) {
         dueAt = due_at.map(tracing::field::display),
         "{message}"
     );
-    if !trigger.extra_instances.is_empty() {
-        let instances: Vec<i64> = trigger.extra_instances.iter().map(|instance| instance.0).collect();
-        tracing::error!(?instances, "a trigger has more than one workflow instance: stop all but the first");
-    }
 }

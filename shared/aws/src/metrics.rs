@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lakebell_domain::asset::Format;
 use lakebell_domain::reason::Verdict;
-use lakebell_domain::trigger::StatusWord;
+use lakebell_domain::trigger::{FollowedState, StatusWord};
 use lakebell_engine::ports::time::{Clock, SystemClock};
 use serde_json::{Map, Value, json};
 
@@ -82,6 +82,13 @@ pub enum Measure {
         /// Why, as an error code or reason code.
         reason: &'static str,
     },
+    /// Started workflows that came to their end.
+    WorkflowEnded {
+        /// How.
+        state: FollowedState,
+    },
+    /// Workflow instances that carry the key of a trigger beyond its first.
+    ExtraInstance,
     /// Passes of the compensator.
     CompensationScan,
     /// Commits that only the compensator found.
@@ -111,6 +118,8 @@ impl Measure {
             Self::DependencyBlocked { .. } => "lakehouse_asset_dependency_blocked_by",
             Self::TriggerSuccess { .. } => "lakehouse_asset_trigger_success_total",
             Self::TriggerFailed { .. } => "lakehouse_asset_trigger_failed_total",
+            Self::WorkflowEnded { .. } => "lakehouse_asset_workflow_ended_total",
+            Self::ExtraInstance => "lakehouse_asset_extra_instance_total",
             Self::CompensationScan => "lakehouse_asset_compensation_scan_total",
             Self::CompensationMissed { .. } => "lakehouse_asset_compensation_missed_events",
             Self::TriggerRetry { .. } => "lakehouse_asset_trigger_history_retry_total",
@@ -139,9 +148,10 @@ impl Measure {
             Self::StateUpdated { source_type, outcome } => {
                 vec![("source_type", source_type.as_str()), ("outcome", outcome)]
             }
-            Self::DependencyReady | Self::DeadlinePassed | Self::CompensationScan => Vec::new(),
+            Self::DependencyReady | Self::DeadlinePassed | Self::ExtraInstance | Self::CompensationScan => Vec::new(),
             Self::DependencyBlocked { verdict } => vec![("blocked_by", blocked_by(verdict))],
             Self::TriggerSuccess { trigger_source } => vec![("trigger_source", trigger_source)],
+            Self::WorkflowEnded { state } => vec![("state", state.as_str())],
             Self::TriggerFailed { reason } => vec![("reason", reason)],
             Self::TriggerRetry { trigger_status } => vec![("trigger_status", trigger_status.as_str())],
         }
@@ -288,7 +298,7 @@ mod tests {
 
     #[test]
     fn dimensions_come_from_a_closed_set() {
-        let closed = ["source_type", "reason", "outcome", "blocked_by", "trigger_source", "trigger_status"];
+        let closed = ["source_type", "reason", "outcome", "blocked_by", "trigger_source", "trigger_status", "state"];
         let all = [
             Measure::EventReceived { source_type: Format::Paimon },
             Measure::EventDeduplicated { source_type: Format::Paimon },
@@ -301,6 +311,8 @@ mod tests {
             Measure::DependencyBlocked { verdict: Verdict::BlockedByQuality },
             Measure::TriggerSuccess { trigger_source: "asset_event" },
             Measure::TriggerFailed { reason: "HTTP_401" },
+            Measure::WorkflowEnded { state: FollowedState::Failure },
+            Measure::ExtraInstance,
             Measure::CompensationScan,
             Measure::CompensationMissed { source_type: Format::Iceberg },
             Measure::TriggerRetry { trigger_status: StatusWord::Unknown },

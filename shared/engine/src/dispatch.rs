@@ -431,6 +431,9 @@ impl Dispatcher {
                 closed.open = None;
                 closed.failed = has_failed.then(|| next.key.clone());
             }
+            if next.status().word() == StatusWord::Success {
+                closed.started = Some(next.key.clone());
+            }
             let actions = [
                 Write::Replace(trigger_draft(next)?, loaded.trigger.rev),
                 Write::Replace(cursor_draft(&next.target, &closed)?, cursor.rev),

@@ -10,6 +10,7 @@ pub mod compensate;
 pub mod dispatch;
 mod error;
 pub mod evaluate;
+pub mod follow;
 pub mod history;
 pub mod layout;
 pub mod observe;

@@ -300,6 +300,9 @@ async fn follow(
             changed.open = None;
             changed.failed = has_failed.then(|| next.key.clone());
         }
+        if next.status().word() == StatusWord::Success {
+            changed.started = Some(next.key.clone());
+        }
         let actions = [
             Write::Replace(trigger_draft(&next)?, trigger.rev),
             Write::Replace(cursor_draft(&target, &changed)?, cursor.rev),

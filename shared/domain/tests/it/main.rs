@@ -7,6 +7,7 @@ mod conditions_random;
 mod conditions_reference;
 mod each;
 mod evaluator;
+mod followed;
 mod gates;
 mod golden;
 mod head_size;

@@ -148,6 +148,9 @@ async fn read(
         let members = definition.value.target.assets().into_keys().filter(|asset| !known.contains_key(asset));
         missing.extend(members.map(layout::head).filter(|key| store::pick(&items, key).is_none()));
         missing.extend([&cursor.value.open, &cursor.value.failed].into_iter().flatten().map(layout::trigger));
+        if is_for_people {
+            missing.extend(cursor.value.started.iter().map(layout::trigger));
+        }
     }
     if !missing.is_empty() {
         items.extend(ports.items.get(&missing.into_iter().collect::<Vec<_>>()).await?);
@@ -178,7 +181,7 @@ fn assemble(
             heads.insert(asset, store::decode(item)?);
         }
     }
-    let named = [&cursor.value.open, &cursor.value.failed];
+    let named = BTreeSet::from([&cursor.value.open, &cursor.value.failed, &cursor.value.started]);
     let triggers = named
         .into_iter()
         .flatten()

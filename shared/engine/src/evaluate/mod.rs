@@ -59,6 +59,8 @@ pub struct Explained {
     pub evaluation: Evaluation,
     /// What the scheduler said about the workflow that is declared now; absent until it was asked.
     pub advice: Option<Advice>,
+    /// The last trigger whose workflow started; absent until one has.
+    pub started: Option<Trigger>,
 }
 
 /// When an evaluation that meets a queued trigger sends it once more.
@@ -137,9 +139,10 @@ pub async fn explain(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Explaine
     let loaded = load::with_advice(ports, subjects).await?;
     let explained = loaded.into_iter().map(|loaded| {
         let evaluation = loaded.evaluate();
+        let started = loaded.trigger(loaded.cursor.value.started.as_ref()).map(|started| started.value.clone());
         let definition = loaded.definition.value;
         let advice = loaded.advice.filter(|advice| advice.is_about(&definition.target));
-        Explained { definition, evaluation, advice }
+        Explained { definition, evaluation, advice, started }
     });
     Ok(explained.collect())
 }

@@ -28,6 +28,13 @@ pub enum Message {
         /// From the declaration to the answer.
         trace: TraceId,
     },
+    /// To the dispatcher: ask the scheduler how the workflows of these triggers are getting on.
+    Follow {
+        /// The triggers.
+        triggers: Vec<TriggerKey>,
+        /// From the sweep.
+        trace: TraceId,
+    },
     /// To the watcher: evaluate these targets.
     Evaluate {
         /// The targets.
@@ -42,6 +49,27 @@ pub enum Message {
         /// From the hint to the instance.
         trace: TraceId,
     },
+}
+
+impl Message {
+    /// Whether it goes to the dispatcher, which alone knows the scheduler; the others go to the watcher.
+    pub const fn is_for_dispatcher(&self) -> bool {
+        match self {
+            Self::Dispatch { .. } | Self::Advise { .. } | Self::Follow { .. } => true,
+            Self::Evaluate { .. } | Self::Observe { .. } => false,
+        }
+    }
+
+    /// From what led to it to what it leads to.
+    pub const fn trace(&self) -> &TraceId {
+        match self {
+            Self::Dispatch { trace, .. }
+            | Self::Advise { trace, .. }
+            | Self::Follow { trace, .. }
+            | Self::Evaluate { trace, .. }
+            | Self::Observe { trace, .. } => trace,
+        }
+    }
 }
 
 /// The queues.

@@ -10,6 +10,7 @@ mod compensate;
 mod dispatch;
 mod evidence;
 mod fixtures;
+mod follow;
 mod formats;
 mod observe;
 mod operate;

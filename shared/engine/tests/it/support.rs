@@ -154,6 +154,11 @@ impl Deployment {
             Message::Advise { target, .. } => {
                 Dispatcher { ports, scheduler: self.scheduler.clone() }.advise(target).await.map(|_| None)
             }
+            Message::Follow { triggers, .. } => {
+                let dispatcher = Dispatcher { ports, scheduler: self.scheduler.clone() };
+                let until = self.world.clock.now() + SignedDuration::from_secs(20);
+                dispatcher.follow_instances(triggers, until).await.map(|_| None)
+            }
             Message::Evaluate { targets, trace } => {
                 for target in targets {
                     evaluate::evaluate_one(&ports, target, trace).await?;
