@@ -30,11 +30,8 @@ impl Tokens for FixedToken {
 
 /// An API on a port of its own over tables in memory; gives its URL.
 fn serve(world: &World) -> String {
-    let context = Context {
-        ports: world.quiet_ports(),
-        tokens: Arc::new(FixedToken),
-        metrics: Metrics::new("Lakebell", Arc::new(world.clock.clone()), io::sink()),
-    };
+    let metrics = Metrics::new("Lakebell", Arc::new(world.clock.clone()), io::sink());
+    let context = Context::new(world.quiet_ports(), Arc::new(FixedToken), metrics);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

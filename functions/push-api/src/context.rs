@@ -8,7 +8,9 @@ use lakebell_aws::{AwsPorts, Metrics};
 use lakebell_engine::EngineError;
 use lakebell_engine::ports::Ports;
 
-/// Where the token comes from that callers must show.
+use crate::auth::{Access, Rate};
+
+/// Where the deployment's own token comes from, by which the first other ones are made.
 pub trait Tokens: Send + Sync {
     /// The token; at most 300 s old.
     fn token(&self) -> Pin<Box<dyn Future<Output = Result<String, EngineError>> + Send + '_>>;
@@ -20,13 +22,23 @@ impl Tokens for AwsPorts {
     }
 }
 
-/// Ports, token and metrics. Clones share them.
+/// Ports, tokens and metrics. Clones share them.
 #[derive(Clone)]
 pub struct Context {
     /// The ports of the use cases.
     pub ports: Ports,
-    /// The token that callers must show.
+    /// The deployment's own token.
     pub tokens: Arc<dyn Tokens>,
     /// Where measurements go.
     pub metrics: Metrics,
+    /// What is remembered of callers.
+    pub access: Arc<Access>,
+}
+
+impl Context {
+    /// A context with the usual limits that does not take the gateway's word for who signed a
+    /// request.
+    pub fn new(ports: Ports, tokens: Arc<dyn Tokens>, metrics: Metrics) -> Self {
+        Self { ports, tokens, metrics, access: Arc::new(Access::new(Rate::default(), false)) }
+    }
 }

@@ -5,14 +5,18 @@
 //! parse would answer 502 with nothing in the access log.
 
 use std::collections::HashMap;
+use std::io::Read;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::bufread::MultiGzDecoder;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::problem::ApiError;
 
-/// Largest body, in bytes after base64.
+/// What every gzip stream starts with.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// Largest body, in bytes after base64 and, where it is compressed, before and after decompression.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// An event of a REST API (version 1) or of an HTTP API (version 2).
@@ -45,6 +49,15 @@ struct RequestContext {
     request_id: String,
     #[serde(deserialize_with = "or_default")]
     http: HttpContext,
+    #[serde(deserialize_with = "or_default")]
+    identity: Identity,
+}
+
+/// Who signed the request, where the gateway has checked that.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Identity {
+    user_arn: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -67,17 +80,19 @@ pub struct Request {
     pub path: String,
     /// The query, decoded, by name.
     pub query: HashMap<String, String>,
-    /// The value of `Authorization`.
-    pub authorization: Option<String>,
+    /// The ARN of whoever signed it, as the gateway says.
+    pub principal: Option<String>,
     /// The gateway's own id of the request.
     pub request_id: String,
+    /// By name in lower case.
+    headers: HashMap<String, String>,
     body: Option<String>,
     is_base64: bool,
 }
 
 impl From<GatewayEvent> for Request {
     fn from(event: GatewayEvent) -> Self {
-        let authorization = event.header("authorization");
+        let headers = event.headers();
         let query = match &event.raw_query_string {
             Some(raw) => form_urlencoded::parse(raw.as_bytes()).into_owned().collect(),
             None => {
@@ -89,7 +104,8 @@ impl From<GatewayEvent> for Request {
             method: method.to_ascii_uppercase(),
             path: event.raw_path.unwrap_or(event.path),
             query,
-            authorization,
+            principal: event.request_context.identity.user_arn,
+            headers,
             request_id: event.request_context.request_id,
             body: event.body,
             is_base64: event.is_base64_encoded,
@@ -98,26 +114,37 @@ impl From<GatewayEvent> for Request {
 }
 
 impl GatewayEvent {
-    /// A header by its name in lower case: a REST API keeps the case that was sent.
-    fn header(&self, name: &str) -> Option<String> {
-        let single = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
-        single.and_then(|(_, value)| value.clone()).or_else(|| {
-            let multi = self.multi_value_headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
-            multi.and_then(|(_, values)| values.as_ref()?.last().cloned())
-        })
+    /// The headers by name in lower case: a REST API keeps the case that was sent. Of several of one
+    /// name the last counts.
+    fn headers(&self) -> HashMap<String, String> {
+        let multi = self.multi_value_headers.iter().filter_map(|(name, values)| Some((name, values.as_ref()?.last()?)));
+        let single = self.headers.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        multi.chain(single).map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect()
     }
 }
 
 impl Request {
-    /// The bytes of the body.
+    /// The value of a header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    /// The bytes of the body, decompressed.
+    ///
+    /// Errors: too large, before or after decompression; marked as base64 or gzip and none.
+    pub fn body(&self) -> Result<Vec<u8>, ApiError> {
+        decompressed(self.raw_body()?, self.header("content-encoding"))
+    }
+
+    /// The bytes of the body as they were sent.
     ///
     /// Errors: too large, or marked as base64 and none.
-    pub fn body(&self) -> Result<Vec<u8>, ApiError> {
+    pub fn raw_body(&self) -> Result<Vec<u8>, ApiError> {
         let body = self.body.as_deref().unwrap_or_default();
         // Base64 takes four characters for three bytes.
         let most = if self.is_base64 { MAX_BODY_BYTES.div_ceil(3) * 4 } else { MAX_BODY_BYTES };
         if body.len() > most {
-            return Err(ApiError::too_large(format!("the body has more than {MAX_BODY_BYTES} bytes")));
+            return Err(too_large());
         }
         if !self.is_base64 {
             return Ok(body.as_bytes().to_vec());
@@ -125,11 +152,37 @@ impl Request {
         let bytes = STANDARD.decode(body).map_err(|_| {
             ApiError::invalid("body", "the gateway marked it as base64 and it is none", "send the JSON itself")
         })?;
-        if bytes.len() > MAX_BODY_BYTES {
-            return Err(ApiError::too_large(format!("the body has more than {MAX_BODY_BYTES} bytes")));
-        }
-        Ok(bytes)
+        if bytes.len() > MAX_BODY_BYTES { Err(too_large()) } else { Ok(bytes) }
     }
+}
+
+fn too_large() -> ApiError {
+    ApiError::too_large(format!("the body has more than {MAX_BODY_BYTES} bytes"), MAX_BODY_BYTES)
+}
+
+/// A gateway may have decompressed a body and left the header, so the bytes are asked as well.
+fn decompressed(bytes: Vec<u8>, encoding: Option<&str>) -> Result<Vec<u8>, ApiError> {
+    let encoding = encoding.map(|text| text.trim().to_ascii_lowercase()).unwrap_or_default();
+    match encoding.as_str() {
+        "" | "identity" => Ok(bytes),
+        "gzip" | "x-gzip" if bytes.starts_with(&GZIP_MAGIC) => gunzip(&bytes),
+        "gzip" | "x-gzip" if bytes.first().is_none_or(u8::is_ascii) => Ok(bytes),
+        "gzip" | "x-gzip" => Err(no_gzip()),
+        _ => Err(ApiError::invalid("Content-Encoding", "bodies are read as they are or as gzip", "use gzip, or none")),
+    }
+}
+
+/// Stops at the limit, whatever a few bytes could be blown up to.
+fn gunzip(bytes: &[u8]) -> Result<Vec<u8>, ApiError> {
+    let mut plain = Vec::new();
+    let most = MAX_BODY_BYTES as u64;
+    MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut plain).map_err(|_| no_gzip())?;
+    if plain.len() > MAX_BODY_BYTES { Err(too_large()) } else { Ok(plain) }
+}
+
+fn no_gzip() -> ApiError {
+    let hint = "compress it whole, and let the gateway hand it on as it is";
+    ApiError::invalid("body", "it is marked as gzip and is none, or is cut off", hint)
 }
 
 /// What goes back to the gateway; both shapes understand it.

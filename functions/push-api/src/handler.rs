@@ -7,7 +7,7 @@ use lakebell_engine::store;
 use tracing::Instrument;
 
 use crate::answer::{Answer, response};
-use crate::auth;
+use crate::auth::{self, Caller};
 use crate::context::Context;
 use crate::event::{GatewayEvent, GatewayResponse, Request};
 use crate::operations;
@@ -20,6 +20,10 @@ pub(crate) struct Call<'a> {
     pub(crate) context: &'a Context,
     /// What was sent.
     pub(crate) request: &'a Request,
+    /// Who sent it.
+    pub(crate) caller: Caller,
+    /// The route that serves it.
+    pub(crate) route: &'static Route,
     /// The values of the path's parameters.
     pub(crate) parameters: Parameters,
     /// From here to the started workflow.
@@ -29,8 +33,13 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The project that the path names.
+    /// The project that the path names, or that the token in the path is for.
     pub(crate) fn project(&self) -> Result<ProjectCode, ApiError> {
+        if !self.route.is_of_project()
+            && let Some(project) = self.caller.project()
+        {
+            return Ok(project);
+        }
         let text = self.parameters.text("p");
         text.parse().map_err(|invalid: lakebell_domain::Invalid| {
             ApiError::invalid("projectCode", invalid.problem, invalid.hint)
@@ -47,39 +56,50 @@ pub async fn handle(event: GatewayEvent, context: &Context) -> GatewayResponse {
         Err(error) => return response(Err(error.into()), None),
     };
     let span = tracing::info_span!("request", traceId = %trace);
-    let (route, answer) = serve(&request, context, &trace, began).instrument(span.clone()).await;
+    let served = Box::pin(serve(&request, context, &trace, began)).instrument(span.clone()).await;
     let _entered = span.enter();
-    log(&request, route, &answer, began);
-    response(answer, Some(&trace))
+    log(&request, &served, began);
+    response(served.answer, Some(&trace))
 }
 
-/// The token comes first: without it nothing is said about routes and bodies.
-async fn serve(
-    request: &Request,
-    context: &Context,
-    trace: &TraceId,
-    began: Instant,
-) -> (Option<&'static Route>, Result<Answer, ApiError>) {
-    if let Err(error) = auth::check(&*context.tokens, request.authorization.as_deref()).await {
-        return (None, Err(error));
-    }
-    match routes::find(&request.method, &request.path) {
+/// What came of a request, as far as it got.
+struct Served {
+    caller: Option<String>,
+    route: Option<&'static Route>,
+    answer: Result<Answer, ApiError>,
+}
+
+/// The caller comes first: to nobody anything is said about routes and bodies.
+async fn serve(request: &Request, context: &Context, trace: &TraceId, began: Instant) -> Served {
+    let found = routes::find(&request.method, &request.path);
+    let named = if let Found::Route(route, parameters) = &found { Some((*route, parameters)) } else { None };
+    let caller = match auth::authenticate(context, request, named).await {
+        Ok(caller) => caller,
+        Err(error) => return Served { caller: None, route: None, answer: Err(error) },
+    };
+    let name = Some(caller.name().to_owned());
+    match found {
         Found::Route(route, parameters) => {
-            let call = Call { context, request, parameters, trace, began };
-            let answer = match check_query(route, request) {
-                Ok(()) => Box::pin(operations::run(route.operation, &call)).await,
+            let admitted = auth::admit(route, &parameters, &caller).and_then(|()| check_query(route, request));
+            let answer = match admitted {
+                Ok(()) => {
+                    let call = Call { context, request, caller, route, parameters, trace, began };
+                    Box::pin(operations::run(route.operation, &call)).await
+                }
                 Err(error) => Err(error),
             };
-            (Some(route), answer)
+            Served { caller: name, route: Some(route), answer }
         }
         Found::OtherMethods(methods) => {
             let allowed = methods.join(", ");
             let error = ApiError::new(Code::MethodNotAllowed, "the route does not take this method");
-            (None, Err(error.hint(format!("use {allowed}")).allow(allowed)))
+            let error = error.hint(format!("use {allowed}")).allow(allowed);
+            Served { caller: name, route: None, answer: Err(error) }
         }
         Found::Nothing => {
             let error = ApiError::new(Code::NoSuchRoute, "there is nothing at this path");
-            (None, Err(error.hint("docs/api.md lists the routes; percent-encode an asset key once")))
+            let error = error.hint("docs/api.md lists the routes; percent-encode an asset key once");
+            Served { caller: name, route: None, answer: Err(error) }
         }
     }
 }
@@ -96,25 +116,55 @@ fn check_query(route: &Route, request: &Request) -> Result<(), ApiError> {
     Err(ApiError::invalid(name.as_str(), "the route has no such parameter", hint))
 }
 
-/// One line for each request: no payload, no query, no token.
-fn log(request: &Request, route: Option<&Route>, answer: &Result<Answer, ApiError>, began: Instant) {
+/// One line for each request: no payload, no query, of the token its id.
+fn log(request: &Request, served: &Served, began: Instant) {
+    let Served { caller, route, answer } = served;
+    let token = caller.as_deref().unwrap_or("none");
     let milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let route = route.map_or("none", |route| route.template);
     let method = known_method(&request.method);
     let request_id = request.request_id.as_str();
     match answer {
         Ok(answer) => {
-            tracing::info!(method, route, status = answer.status(), milliseconds, requestId = request_id, "served");
+            tracing::info!(
+                method,
+                route,
+                token,
+                status = answer.status(),
+                milliseconds,
+                requestId = request_id,
+                "served"
+            );
         }
         Err(error) => {
             let (status, code, field) = (error.code().status(), error.code().as_str(), error.field());
             match error.cause().filter(|_| status >= 500) {
                 Some(cause) => {
                     let error: &(dyn std::error::Error + 'static) = cause;
-                    tracing::error!(method, route, status, code, milliseconds, requestId = request_id, error, "failed");
+                    tracing::error!(
+                        method,
+                        route,
+                        token,
+                        status,
+                        code,
+                        milliseconds,
+                        requestId = request_id,
+                        error,
+                        "failed"
+                    );
                 }
                 None => {
-                    tracing::warn!(method, route, status, code, field, milliseconds, requestId = request_id, "refused");
+                    tracing::warn!(
+                        method,
+                        route,
+                        token,
+                        status,
+                        code,
+                        field,
+                        milliseconds,
+                        requestId = request_id,
+                        "refused"
+                    );
                 }
             }
         }

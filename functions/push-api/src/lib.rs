@@ -18,5 +18,6 @@ pub mod path;
 mod problem;
 pub mod routes;
 
+pub use auth::{Access, Rate};
 pub use context::{Context, Tokens};
 pub use problem::{ApiError, Code};

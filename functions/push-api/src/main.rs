@@ -12,7 +12,7 @@ async fn main() -> Result<(), Error> {
     logging::init();
     let aws = Arc::new(AwsPorts::from_env().await?);
     aws.warm().await;
-    let context = Arc::new(Context { ports: aws.ports(), tokens: aws, metrics: Metrics::from_env() });
+    let context = Arc::new(Context::new(aws.ports(), aws, Metrics::from_env()));
     lambda_runtime::run(service_fn(move |event: LambdaEvent<GatewayEvent>| {
         let context = Arc::clone(&context);
         async move { Ok::<_, Error>(handler::handle(event.payload, &context).await) }

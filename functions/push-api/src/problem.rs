@@ -18,12 +18,16 @@ pub enum Code {
     Engine(ErrorKind),
     /// No token, or not the right one.
     Unauthenticated,
+    /// The token is good and does not have the right that the route needs.
+    Forbidden,
     /// There is nothing at this path.
     NoSuchRoute,
     /// The path is there and takes other methods.
     MethodNotAllowed,
     /// A body or a batch over its limit.
     TooLarge,
+    /// The token has sent more requests than its rate.
+    RateLimited,
     /// An event about a table that is not registered; stands in the event's own answer.
     UnknownAsset,
     /// The answer would be over the limit of a gateway.
@@ -32,11 +36,13 @@ pub enum Code {
 
 impl Code {
     /// The codes that only the API has, for the check that each has its page.
-    pub const OWN: [Self; 6] = [
+    pub const OWN: [Self; 8] = [
         Self::Unauthenticated,
+        Self::Forbidden,
         Self::NoSuchRoute,
         Self::MethodNotAllowed,
         Self::TooLarge,
+        Self::RateLimited,
         Self::UnknownAsset,
         Self::AnswerTooLarge,
     ];
@@ -46,6 +52,8 @@ impl Code {
         match self {
             Self::Engine(kind) => kind.code(),
             Self::Unauthenticated => "UNAUTHENTICATED",
+            Self::Forbidden => "FORBIDDEN",
+            Self::RateLimited => "RATE_LIMITED",
             Self::NoSuchRoute => "NO_SUCH_ROUTE",
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
             Self::TooLarge => "TOO_LARGE",
@@ -59,12 +67,13 @@ impl Code {
         match self {
             Self::Engine(ErrorKind::Invalid) | Self::AnswerTooLarge => 400,
             Self::Unauthenticated => 401,
-            Self::Engine(ErrorKind::Denied) => 403,
+            Self::Engine(ErrorKind::Denied) | Self::Forbidden => 403,
             Self::Engine(ErrorKind::NotFound) | Self::NoSuchRoute | Self::UnknownAsset => 404,
             Self::MethodNotAllowed => 405,
             Self::Engine(ErrorKind::Conflict) => 409,
             Self::TooLarge => 413,
-            Self::Engine(ErrorKind::Contention | ErrorKind::Unavailable) => 503,
+            // Not 429: several writers' clients repeat a 503 and drop what was answered with a 429.
+            Self::Engine(ErrorKind::Contention | ErrorKind::Unavailable) | Self::RateLimited => 503,
             Self::Engine(_) => 500,
         }
     }
@@ -81,6 +90,8 @@ impl Code {
             Self::Engine(ErrorKind::Damaged) => "Something recorded cannot be understood",
             Self::Engine(_) => "A defect of Lakebell",
             Self::Unauthenticated => "Not authenticated",
+            Self::Forbidden => "The token does not allow this",
+            Self::RateLimited => "Too many requests",
             Self::NoSuchRoute => "No such route",
             Self::MethodNotAllowed => "The route takes another method",
             Self::TooLarge => "Too large",
@@ -104,6 +115,7 @@ struct Said {
     field: Option<String>,
     hint: Option<String>,
     allow: Option<String>,
+    limit: Option<u64>,
     cause: Option<EngineError>,
 }
 
@@ -119,6 +131,8 @@ struct Problem<'a> {
     field: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
     trace_id: &'a str,
 }
 
@@ -134,8 +148,8 @@ impl ApiError {
     }
 
     /// A body or a batch over its limit.
-    pub fn too_large(detail: impl Into<String>) -> Self {
-        Self::new(Code::TooLarge, detail).hint("send it in smaller parts")
+    pub fn too_large(detail: impl Into<String>, limit: usize) -> Self {
+        Self::new(Code::TooLarge, detail).hint("send it in smaller parts").limit(limit as u64)
     }
 
     /// What was named does not exist.
@@ -154,6 +168,13 @@ impl ApiError {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.said.hint = Some(bounded(hint.into(), MAX_TEXT_CHARS));
+        self
+    }
+
+    /// Adds the limit that was passed, as a number in the unit that the text names.
+    #[must_use]
+    pub fn limit(mut self, limit: u64) -> Self {
+        self.said.limit = Some(limit);
         self
     }
 
@@ -219,6 +240,7 @@ impl ApiError {
             detail: &self.said.detail,
             field: self.said.field.as_deref(),
             hint: self.said.hint.as_deref(),
+            limit: self.said.limit,
             trace_id: trace,
         };
         serde_json::to_string(&problem).unwrap_or_default()

@@ -1,4 +1,10 @@
-//! The routes, as data: the router, the checks and the documents read the same table.
+//! The routes, as data: the router, the checks of rights, the documents and their tests read the same table.
+
+mod table;
+
+use lakebell_domain::access::Right;
+
+pub use self::table::ROUTES;
 
 use crate::path;
 
@@ -46,6 +52,20 @@ pub enum Operation {
     PutWarehouse,
     ListWarehouses,
     DeleteWarehouse,
+    PushEventsByPath,
+}
+
+/// What a caller needs for a route. Each row of the table states it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// A token of any right.
+    AnyToken,
+    /// A token with this right: for the project that the path names, or else for the deployment.
+    Right(Right),
+    /// A token with this right that stands in the path as `{token}`, for writers that cannot set
+    /// headers. It says which project it is for. One that is stale reaches the handler, which finds
+    /// it in `Call::caller` and answers as its writer can bear.
+    PathToken(Right),
 }
 
 /// One route.
@@ -57,6 +77,8 @@ pub struct Route {
     pub template: &'static str,
     /// What it does.
     pub operation: Operation,
+    /// What a caller needs.
+    pub needs: Needs,
     /// What it does, in a few words.
     pub summary: &'static str,
     /// Parameters of the query.
@@ -65,226 +87,35 @@ pub struct Route {
     pub statuses: &'static [u16],
 }
 
-const PAGE: &[&str] = &["limit", "after"];
+impl Route {
+    const fn new(
+        method: &'static str,
+        template: &'static str,
+        operation: Operation,
+        needs: Needs,
+        summary: &'static str,
+    ) -> Self {
+        Self { method, template, operation, needs, summary, query: &[], statuses: &[200] }
+    }
 
-const fn route(
-    method: &'static str,
-    template: &'static str,
-    operation: Operation,
-    summary: &'static str,
-    query: &'static [&'static str],
-    statuses: &'static [u16],
-) -> Route {
-    Route { method, template, operation, summary, query, statuses }
+    const fn query(self, query: &'static [&'static str]) -> Self {
+        Self { query, ..self }
+    }
+
+    const fn answers(self, statuses: &'static [u16]) -> Self {
+        Self { statuses, ..self }
+    }
+
+    /// Whether it changes anything: such a call has a line of audit and may have an idempotency key.
+    pub fn is_write(&self) -> bool {
+        self.method != "GET" && !matches!(self.needs, Needs::AnyToken | Needs::Right(Right::Read))
+    }
+
+    /// Whether its path names a project.
+    pub fn is_of_project(&self) -> bool {
+        self.template.split('/').any(|part| part == "{p}")
+    }
 }
-
-/// Every route.
-pub const ROUTES: [Route; 36] = [
-    route("POST", "/projects/{p}/assets", Operation::RegisterAsset, "Register an asset", &[], &[200, 201]),
-    route("GET", "/projects/{p}/assets", Operation::ListAssets, "List assets", PAGE, &[200]),
-    route(
-        "GET",
-        "/projects/{p}/assets/{assetKey}/state",
-        Operation::ReadAssetState,
-        "Read an asset's state",
-        &[],
-        &[200],
-    ),
-    route("DELETE", "/projects/{p}/assets/{assetKey}", Operation::DeleteAsset, "Deregister an asset", &[], &[204]),
-    route(
-        "POST",
-        "/projects/{p}/assets/{assetKey}/observe",
-        Operation::ObserveAsset,
-        "Look at the whole table now",
-        &[],
-        &[200],
-    ),
-    route(
-        "POST",
-        "/projects/{p}/assets/{assetKey}/accept-rewrite",
-        Operation::AcceptRewrite,
-        "Accept a held rewrite",
-        &[],
-        &[200],
-    ),
-    route(
-        "GET",
-        "/projects/{p}/assets/{assetKey}/withdrawn",
-        Operation::ReadWithdrawn,
-        "Which triggers took versions that a held rewrite withdrew",
-        &[],
-        &[200],
-    ),
-    route(
-        "GET",
-        "/projects/{p}/unregistered-assets",
-        Operation::ListUnregisteredAssets,
-        "List tables seen and not registered",
-        PAGE,
-        &[200],
-    ),
-    route("POST", "/projects/{p}/asset-events", Operation::PushEvents, "Push one event or a batch", &[], &[200, 202]),
-    route(
-        "GET",
-        "/projects/{p}/asset-events",
-        Operation::ListEvents,
-        "List an asset's events",
-        &["assetKey", "limit", "after"],
-        &[200],
-    ),
-    route(
-        "POST",
-        "/projects/{p}/asset-dependencies",
-        Operation::DeclareDependencies,
-        "Declare a target",
-        &[],
-        &[200, 201],
-    ),
-    route(
-        "GET",
-        "/projects/{p}/asset-dependencies",
-        Operation::ListDependencies,
-        "List targets with their verdicts",
-        PAGE,
-        &[200],
-    ),
-    route(
-        "GET",
-        "/projects/{p}/asset-dependencies/{target}",
-        Operation::ExplainDependencies,
-        "Why a target has or has not started",
-        &[],
-        &[200],
-    ),
-    route(
-        "DELETE",
-        "/projects/{p}/asset-dependencies/{target}",
-        Operation::DeleteDependencies,
-        "Undeclare a target",
-        &[],
-        &[204],
-    ),
-    route(
-        "POST",
-        "/projects/{p}/asset-dependencies/{target}/pause",
-        Operation::PauseTarget,
-        "Pause a target",
-        &[],
-        &[200],
-    ),
-    route(
-        "POST",
-        "/projects/{p}/asset-dependencies/{target}/resume",
-        Operation::ResumeTarget,
-        "Resume a target",
-        &[],
-        &[200],
-    ),
-    route(
-        "POST",
-        "/projects/{p}/asset-dependencies/{target}/fire",
-        Operation::FireTarget,
-        "Start a target now",
-        &[],
-        &[200],
-    ),
-    route(
-        "POST",
-        "/projects/{p}/asset-dependencies/{target}/reset",
-        Operation::ResetTarget,
-        "Begin a target anew",
-        &[],
-        &[200],
-    ),
-    route(
-        "POST",
-        "/projects/{p}/asset-dependencies/{target}/pass-over",
-        Operation::PassOver,
-        "Count what is there as taken",
-        &[],
-        &[200],
-    ),
-    route(
-        "GET",
-        "/projects/{p}/asset-dependencies/{target}/replay",
-        Operation::ReplayTarget,
-        "When a target would have started",
-        &[],
-        &[200],
-    ),
-    route(
-        "POST",
-        "/projects/{p}/replay",
-        Operation::ReplaySpec,
-        "When an undeclared target would have started",
-        &[],
-        &[200],
-    ),
-    route(
-        "GET",
-        "/projects/{p}/switch",
-        Operation::ReadProjectSwitch,
-        "Whether a project may start anything",
-        &[],
-        &[200],
-    ),
-    route(
-        "PUT",
-        "/projects/{p}/switch",
-        Operation::SetProjectSwitch,
-        "Switch all starting of a project off or on",
-        &[],
-        &[200],
-    ),
-    route("GET", "/switch", Operation::ReadGlobalSwitch, "Whether anything may start", &[], &[200]),
-    route("PUT", "/switch", Operation::SetGlobalSwitch, "Switch all starting off or on", &[], &[200]),
-    route(
-        "GET",
-        "/projects/{p}/asset-trigger-history",
-        Operation::ListTriggers,
-        "List triggers",
-        &["workflow", "target", "status", "limit", "after"],
-        &[200],
-    ),
-    route(
-        "GET",
-        "/projects/{p}/asset-trigger-history/{triggerKey}",
-        Operation::ReadTrigger,
-        "Read a trigger",
-        &[],
-        &[200],
-    ),
-    route(
-        "POST",
-        "/projects/{p}/asset-trigger-history/{triggerKey}/redrive",
-        Operation::RedriveTrigger,
-        "Start a failed trigger anew",
-        &[],
-        &[200],
-    ),
-    route(
-        "POST",
-        "/projects/{p}/asset-trigger-history/{triggerKey}/skip",
-        Operation::SkipTrigger,
-        "Skip a queued or waiting trigger",
-        &[],
-        &[200],
-    ),
-    route(
-        "POST",
-        "/projects/{p}/asset-trigger-history/{triggerKey}/decide",
-        Operation::DecideTrigger,
-        "Decide a held trigger",
-        &[],
-        &[200],
-    ),
-    route("PUT", "/connections/{name}", Operation::PutConnection, "Declare a connection", &[], &[200]),
-    route("GET", "/connections", Operation::ListConnections, "List connections", PAGE, &[200]),
-    route("DELETE", "/connections/{name}", Operation::DeleteConnection, "Forget a connection", &[], &[204]),
-    route("PUT", "/warehouses", Operation::PutWarehouse, "Declare a warehouse and register its tables", &[], &[200]),
-    route("GET", "/warehouses", Operation::ListWarehouses, "List warehouses", PAGE, &[200]),
-    route("DELETE", "/warehouses", Operation::DeleteWarehouse, "Forget a warehouse", &["location"], &[204]),
-];
 
 /// The values of a path's parameters, as they stand in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -318,7 +149,7 @@ pub enum Found {
 pub fn find(method: &str, path: &str) -> Found {
     let segments = segments(path);
     let mut others = Vec::new();
-    for route in &ROUTES {
+    for route in ROUTES {
         match matches(route.template, &segments) {
             Some(parameters) if route.method == method => return Found::Route(route, parameters),
             Some(_) => others.push(route.method),
@@ -388,7 +219,7 @@ mod tests {
     #[test]
     fn every_route_is_found_and_no_two_are_alike() {
         let mut seen = HashSet::new();
-        for route in &ROUTES {
+        for route in ROUTES {
             assert!(seen.insert((route.method, route.template)), "{route:?}");
             let path = route.template.replace(['{', '}'], "");
             assert_eq!(operation(route.method, &path).unwrap().0, route.operation);

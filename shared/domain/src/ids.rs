@@ -152,6 +152,12 @@ name_type!(
     TraceId, "trace id", max 64, is_slug, "use 1 to 64 letters, digits, `_`, `-` or `.`"
 );
 name_type!(
+    /// The public part of an API token, by which it is found, listed and logged: 16 lower-case hex
+    /// digits.
+    TokenId, "token id", max 16, |c| c.is_ascii_hexdigit() && !c.is_ascii_uppercase(),
+    "use the 16 hex digits that the list of tokens shows"
+);
+name_type!(
     /// The digest that names a trigger: 32 lower-case hex digits. See [`crate::trigger::trigger_key`].
     TriggerKey, "trigger key", max 64, |c| c.is_ascii_hexdigit() && !c.is_ascii_uppercase(),
     "use the 32 hex digits that the trigger history shows"

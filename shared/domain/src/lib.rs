@@ -4,6 +4,7 @@
 //! asset's registers, [`evaluation::evaluate`] says whether a target is ready and why, and
 //! [`trigger::Trigger::apply`] moves a trigger along the only arrows that exist.
 
+pub mod access;
 pub mod asset;
 pub mod commit;
 pub mod cursor;

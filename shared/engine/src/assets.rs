@@ -229,7 +229,7 @@ async fn create(ports: &Ports, project: ProjectCode, spec: &AssetSpec) -> Result
     observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
     let id = store::new_asset_id(&*ports.random);
     let head = new_head(ports, project, spec, AssetState::default());
-    let resolved = Resolved { id };
+    let resolved = Resolved { id, project: Some(project) };
     let mut actions = vec![
         Write::Create(store::draft(layout::name(&spec.key), &resolved)?),
         Write::Create(store::draft(layout::location(&spec.location, spec.key.branch()), &resolved)?),
@@ -288,8 +288,13 @@ async fn revive(
     if let Some(ring) = ring {
         actions.push(Write::Replace(store::draft(layout::ring(id), &crate::records::Ring::default())?, ring.rev));
     }
+    let resolved = Resolved { id, project: Some(project) };
+    let name_key = layout::name(&spec.key);
+    if let Some(name) = ports.items.get(std::slice::from_ref(&name_key)).await?.first() {
+        actions.push(Write::Replace(store::draft(name_key, &resolved)?, name.rev));
+    }
     match location {
-        None => actions.push(Write::Create(store::draft(location_key, &Resolved { id })?)),
+        None => actions.push(Write::Create(store::draft(location_key, &resolved)?)),
         Some(taken) if taken.value.id != id => {
             return Err(conflict("location", format!("{} is registered under another key", spec.location)));
         }
@@ -311,8 +316,30 @@ pub async fn find_id(ports: &Ports, key: &AssetKey) -> Result<AssetId, EngineErr
 
 /// The asset with this key, if it was ever registered.
 pub async fn lookup(ports: &Ports, key: &AssetKey) -> Result<Option<AssetId>, EngineError> {
-    let resolved = store::get::<Resolved>(&*ports.items, layout::name(key)).await?;
-    Ok(resolved.map(|resolved| resolved.value.id))
+    Ok(resolve_key(ports, key).await?.map(|resolved| resolved.id))
+}
+
+/// What a key leads to.
+pub(crate) async fn resolve_key(ports: &Ports, key: &AssetKey) -> Result<Option<Resolved>, EngineError> {
+    Ok(store::get(&*ports.items, layout::name(key)).await?.map(|resolved| resolved.value))
+}
+
+/// What a location leads to, or a branch of it.
+pub(crate) async fn resolve_location(
+    ports: &Ports,
+    location: &Location,
+    branch: Option<&str>,
+) -> Result<Option<Resolved>, EngineError> {
+    Ok(store::get(&*ports.items, layout::location(location, branch)).await?.map(|resolved| resolved.value))
+}
+
+/// Whether a project owns an asset, or nobody does. One read where the owner was not kept.
+pub(crate) async fn speaks_for(ports: &Ports, project: ProjectCode, resolved: &Resolved) -> Result<bool, EngineError> {
+    let owner = match resolved.project {
+        Some(owner) => owner,
+        None => head(ports, resolved.id).await?.value.project,
+    };
+    Ok(owner == project || owner == NO_PROJECT)
 }
 
 /// The asset that lives at a location, or at a branch of it.
@@ -321,8 +348,7 @@ pub async fn at_location(
     location: &Location,
     branch: Option<&str>,
 ) -> Result<Option<AssetId>, EngineError> {
-    let resolved = store::get::<Resolved>(&*ports.items, layout::location(location, branch)).await?;
-    Ok(resolved.map(|resolved| resolved.value.id))
+    Ok(resolve_location(ports, location, branch).await?.map(|resolved| resolved.id))
 }
 
 pub(crate) fn unknown_asset(key: &AssetKey, nearest: &[AssetKey]) -> EngineError {

@@ -161,6 +161,9 @@ pub fn connection(name: &ConnectionName) -> Key {
     Key::new(format!("C#{name}"), "-")
 }
 
+/// The list of tokens among the settings.
+pub const TOKENS: &str = "TOKEN";
+
 /// The list of connections, and of warehouses: few and rarely written.
 pub fn settings(kind: &str) -> Range {
     Range::prefix(format!("SET#{kind}"), "")

@@ -3,6 +3,7 @@
 //! Every hint (a storage notification, a push, a scan) ends in [`observe`], which reads the
 //! table's own commits; every write that can make a target ready is followed by an evaluation.
 
+pub mod access;
 pub mod advice;
 pub mod asset_settings;
 pub mod assets;

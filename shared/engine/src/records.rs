@@ -189,6 +189,10 @@ impl RegisteredTarget {
 pub struct Resolved {
     /// The asset.
     pub id: AssetId,
+    /// The project that owns it, so that a push need not read the head to tell; `None` where it was
+    /// not kept, and the head tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<ProjectCode>,
 }
 
 /// A registered prefix whose tables are found and registered by themselves.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lakebell_aws::Measure;
 use lakebell_domain::asset::AssetKey;
 use lakebell_domain::event::{Event, Outcome};
-use lakebell_domain::ids::TraceId;
+use lakebell_domain::ids::{ProjectCode, TraceId};
 use lakebell_engine::push::{self, Accepted, Named, Pushed, Receipt};
 use lakebell_engine::{ErrorKind, history};
 use lakebell_lambda::report_evaluated;
@@ -23,7 +23,7 @@ use crate::handler::Call;
 use crate::list::{self, Listed, Page};
 use crate::operations::assets::{self, Readings};
 use crate::problem::{ApiError, Code};
-use crate::{body, cloudevent};
+use crate::{auth, body, cloudevent};
 
 /// Most events of a batch.
 pub(crate) const MAX_BATCH: usize = 500;
@@ -77,23 +77,31 @@ struct Batch {
 type Placed = (usize, Pushed);
 
 pub(super) async fn push(call: &Call<'_>) -> Result<Answer, ApiError> {
-    call.project()?;
+    let project = call.project()?;
     match body::read_any(&call.request.body()?)? {
-        Value::Array(documents) => batch(call, documents).await,
-        document => single(call, document).await,
+        Value::Array(documents) => batch(call, project, documents).await,
+        document => single(call, project, document).await,
     }
 }
 
-async fn single(call: &Call<'_>, document: Value) -> Result<Answer, ApiError> {
+/// The same by a token in the path. `CloudEvents` has an answer for a token that is stale.
+pub(super) async fn push_by_path(call: &Call<'_>) -> Result<Answer, ApiError> {
+    match call.caller.stale() {
+        None => push(call).await,
+        Some(_) => Err(auth::unauthenticated()),
+    }
+}
+
+async fn single(call: &Call<'_>, project: ProjectCode, document: Value) -> Result<Answer, ApiError> {
     let pushed = cloudevent::parse(document, "").inspect_err(|error| count_refused(call.context, None, error))?;
-    let item = store(call.context, &pushed, call.trace).await?;
+    let item = store(call.context, project, &pushed, call.trace).await?;
     Answer::with(202, &item)
 }
 
-async fn batch(call: &Call<'_>, documents: Vec<Value>) -> Result<Answer, ApiError> {
+async fn batch(call: &Call<'_>, project: ProjectCode, documents: Vec<Value>) -> Result<Answer, ApiError> {
     if documents.len() > MAX_BATCH {
         let detail = format!("the batch has {} events, more than {MAX_BATCH}", documents.len());
-        return Err(ApiError::too_large(detail));
+        return Err(ApiError::too_large(detail, MAX_BATCH));
     }
     let mut results: BTreeMap<usize, Result<Item, Failed>> = BTreeMap::new();
     // Events of one asset stay in their order; assets go side by side.
@@ -108,7 +116,7 @@ async fn batch(call: &Call<'_>, documents: Vec<Value>) -> Result<Answer, ApiErro
             }
         }
     }
-    for (at, result) in store_all(call, by_asset).await? {
+    for (at, result) in store_all(call, project, by_asset).await? {
         results.insert(at, result);
     }
     answer(results.into_values().collect())
@@ -150,6 +158,7 @@ fn name_of(pushed: &Pushed) -> String {
 
 async fn store_all(
     call: &Call<'_>,
+    project: ProjectCode,
     by_asset: BTreeMap<String, Vec<Placed>>,
 ) -> Result<Vec<(usize, Result<Item, Failed>)>, ApiError> {
     let slots = Arc::new(Semaphore::new(SIDE_BY_SIDE));
@@ -160,7 +169,7 @@ async fn store_all(
         let task = async move {
             // The semaphore is never closed; without a slot there is only no bound.
             let _slot = slots.acquire().await.ok();
-            store_in_order(&context, events, &trace, deadline).await
+            store_in_order(&context, project, events, &trace, deadline).await
         };
         tasks.spawn(task.in_current_span());
     }
@@ -173,6 +182,7 @@ async fn store_all(
 
 async fn store_in_order(
     context: &Context,
+    project: ProjectCode,
     events: Vec<Placed>,
     trace: &TraceId,
     deadline: Instant,
@@ -180,7 +190,7 @@ async fn store_in_order(
     let mut stored = Vec::with_capacity(events.len());
     for (at, pushed) in events {
         let result = if Instant::now() < deadline {
-            store(context, &pushed, trace).await.map_err(|error| match error.field().map(str::to_owned) {
+            store(context, project, &pushed, trace).await.map_err(|error| match error.field().map(str::to_owned) {
                 Some(field) => error.at(format!("[{at}].{field}")),
                 None => error,
             })
@@ -197,12 +207,13 @@ fn out_of_time() -> ApiError {
     ApiError::new(Code::Engine(ErrorKind::Unavailable), detail).hint("send it again, in a smaller batch")
 }
 
-/// Stores one event: one line in the log, and its metrics.
-async fn store(context: &Context, pushed: &Pushed, trace: &TraceId) -> Result<Item, ApiError> {
+/// Stores one event about an asset of the project, or of none: one line in the log, and its metrics.
+async fn store(context: &Context, project: ProjectCode, pushed: &Pushed, trace: &TraceId) -> Result<Item, ApiError> {
     let (format, name) = (cloudevent::format_of(pushed), name_of(pushed));
     let about = [("assetKey", name.as_str())];
     context.metrics.count(Measure::EventReceived { source_type: format }, &about);
-    let Accepted { receipt, evaluated } = match Box::pin(push::push(&context.ports, pushed, trace)).await {
+    let Accepted { receipt, evaluated } = match Box::pin(push::push_from(&context.ports, project, pushed, trace)).await
+    {
         Ok(accepted) => accepted,
         Err(error) => {
             let error = ApiError::from(error);

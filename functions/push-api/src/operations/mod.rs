@@ -53,5 +53,6 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::PutWarehouse => settings::put_warehouse(call).await,
         Operation::ListWarehouses => settings::warehouses(call).await,
         Operation::DeleteWarehouse => settings::delete_warehouse(call).await,
+        Operation::PushEventsByPath => events::push_by_path(call).await,
     }
 }

@@ -56,7 +56,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Records>, ApiError> {
             Err(ApiError::invalid("body", "it has no records", "send at least one"))
         }
         Value::Array(list) if list.len() > MAX_RECORDS => {
-            Err(ApiError::too_large(format!("it has {} records, and {MAX_RECORDS} are allowed", list.len())))
+            let detail = format!("it has {} records, and {MAX_RECORDS} are allowed", list.len());
+            Err(ApiError::too_large(detail, MAX_RECORDS))
         }
         // Read from the text again, so that its refusals are in the words of all bodies.
         Value::Array(_) => Ok(Some(Records { list: body::read_any(bytes)?, is_one: false })),
@@ -73,7 +74,7 @@ pub(super) async fn declare(call: &Call<'_>, project: ProjectCode, records: &Rec
     let gathered = records.gather()?;
     if gathered.len() > MAX_TARGETS {
         let detail = format!("its records are {} targets, and {MAX_TARGETS} are allowed", gathered.len());
-        return Err(ApiError::too_large(detail));
+        return Err(ApiError::too_large(detail, MAX_TARGETS));
     }
     // All go to the same connection: records do not name one.
     if let Some(first) = gathered.first() {

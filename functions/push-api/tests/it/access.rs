@@ -71,7 +71,7 @@ async fn unknown_routes_and_methods_are_told_apart() {
 #[tokio::test]
 async fn every_route_serves_under_a_stage_too() {
     let api = Api::new();
-    for route in &ROUTES {
+    for route in ROUTES {
         let path =
             route.template.replace("{p}", "7").replace("{assetKey}", "paimon%3A%2F%2Fa%2Fb").replace(['{', '}'], "");
         for prefix in ["", "/v1", "/base"] {

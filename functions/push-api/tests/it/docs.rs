@@ -32,7 +32,7 @@ fn every_code_has_a_page() {
 #[test]
 fn every_route_is_in_the_reference() {
     let text = std::fs::read_to_string(workspace().join("docs/api.md")).unwrap();
-    for route in &ROUTES {
+    for route in ROUTES {
         let row = format!("| `{} {}` |", route.method, route.template);
         assert!(text.contains(&row), "docs/api.md has no row {row}");
     }

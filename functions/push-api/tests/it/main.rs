@@ -13,6 +13,8 @@ mod evidence;
 mod keys;
 mod logs;
 mod operate;
+mod rights;
 mod settings;
 mod support;
+mod tokens;
 mod triggers;

@@ -3,17 +3,22 @@
 //! `LAKEBELL_GOLDEN=rewrite cargo test -p lakebell-push-api` writes the golden files anew.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Once};
+use std::time::Duration;
 
 use lakebell_aws::Metrics;
+use lakebell_domain::access::Right;
+use lakebell_domain::ids::ProjectCode;
+use lakebell_engine::access::{self, Carried, NewToken};
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::{EngineError, ErrorKind};
 use lakebell_push_api::event::GatewayResponse;
-use lakebell_push_api::{Context, Tokens, handler};
+use lakebell_push_api::{Access, Context, Rate, Tokens, handler};
 use lakebell_testkit::World;
 use serde_json::{Value, json};
 
@@ -101,14 +106,24 @@ impl Api {
         Self::with_token(Some(TOKEN))
     }
 
-    /// An API that expects this token.
+    /// An API that expects this token, and limits no rate that a test could reach.
     pub(crate) fn with_token(token: Option<&'static str>) -> Self {
+        Self::with_access(token, Access::new(Rate { per_second: 1_000_000, burst: 1_000_000 }, true))
+    }
+
+    /// An API as it is deployed with the usual limits.
+    pub(crate) fn limited() -> Self {
+        Self::with_access(Some(TOKEN), Access::new(Rate::default(), false))
+    }
+
+    fn with_access(token: Option<&'static str>, access: Access) -> Self {
         begin_logging();
         let world = World::new(7);
         world.storage.make_bucket(BUCKET);
         let lines = Lines::default();
         let metrics = Metrics::new("Lakebell", Arc::new(world.clock.clone()), lines.clone());
-        let context = Context { ports: world.ports(), tokens: Arc::new(FixedToken(token)), metrics };
+        let mut context = Context::new(world.ports(), Arc::new(FixedToken(token)), metrics);
+        context.access = Arc::new(access);
         Self { world, context, lines }
     }
 
@@ -135,6 +150,24 @@ impl Api {
     pub(crate) async fn register(&self, key: &str, table: &str) -> GatewayResponse {
         let location = format!("s3://{BUCKET}/warehouse/ods_db.db/{table}");
         self.post("/projects/7/assets", &json!({"key": key, "location": location})).await
+    }
+
+    /// A token of one project or of the deployment, as it is shown once.
+    pub(crate) async fn make_token(&self, project: Option<ProjectCode>, rights: &[Right], carried: Carried) -> String {
+        let asked = NewToken {
+            name: "test".to_owned(),
+            project,
+            rights: BTreeSet::from_iter(rights.iter().copied()).try_into().unwrap(),
+            carried,
+            life_days: access::DEFAULT_LIFE_DAYS,
+            is_signed: false,
+        };
+        access::create(&self.world.quiet_ports(), asked, "test").await.unwrap().text.unwrap().reveal()
+    }
+
+    /// Lets time pass.
+    pub(crate) fn wait(&self, seconds: u64) {
+        self.world.clock.advance(Duration::from_secs(seconds));
     }
 
     /// Sends an event as it stands.

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::commit::Millis;
 use lakebell_domain::event::{Event, EventKind, Outcome, PushedEvidence, Source};
-use lakebell_domain::ids::{AssetId, TraceId};
+use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::Severity;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -135,8 +135,30 @@ pub struct Accepted {
 /// too long or impossible; `Unavailable` and `Contention`, after which the same event may be sent
 /// again.
 pub async fn push(ports: &Ports, pushed: &Pushed, trace: &TraceId) -> Result<Accepted, EngineError> {
+    push_by(ports, None, pushed, trace).await
+}
+
+/// The same from a writer of a project, who speaks for the project's own assets and for those that
+/// no project owns: any other one is unknown to it, whether it is registered or not.
+///
+/// Errors: those of [`push`].
+pub async fn push_from(
+    ports: &Ports,
+    project: ProjectCode,
+    pushed: &Pushed,
+    trace: &TraceId,
+) -> Result<Accepted, EngineError> {
+    push_by(ports, Some(project), pushed, trace).await
+}
+
+async fn push_by(
+    ports: &Ports,
+    project: Option<ProjectCode>,
+    pushed: &Pushed,
+    trace: &TraceId,
+) -> Result<Accepted, EngineError> {
     let claim = Claim::of(pushed, ports.clock.now())?;
-    let Some(asset) = resolve(ports, pushed).await? else {
+    let Some(asset) = resolve(ports, project, pushed).await? else {
         return Ok(Accepted { receipt: Receipt::UnknownAsset, evaluated: Vec::new() });
     };
     let push = Push { ports, asset, pushed, trace };
@@ -194,11 +216,11 @@ impl Push<'_> {
     }
 }
 
-async fn resolve(ports: &Ports, pushed: &Pushed) -> Result<Option<AssetId>, EngineError> {
-    match &pushed.asset {
-        Named::Key(key) => assets::lookup(ports, key).await,
+async fn resolve(ports: &Ports, project: Option<ProjectCode>, pushed: &Pushed) -> Result<Option<AssetId>, EngineError> {
+    let found = match &pushed.asset {
+        Named::Key(key) => assets::resolve_key(ports, key).await?,
         Named::Location(location) => {
-            let found = assets::at_location(ports, location, None).await?;
+            let found = assets::resolve_location(ports, location, None).await?;
             if found.is_none() {
                 let seen = Unregistered {
                     location: location.to_string(),
@@ -209,8 +231,12 @@ async fn resolve(ports: &Ports, pushed: &Pushed) -> Result<Option<AssetId>, Engi
                 };
                 assets::remember_unregistered(ports, &seen).await?;
             }
-            Ok(found)
+            found
         }
+    };
+    match (found, project) {
+        (Some(found), Some(project)) if !assets::speaks_for(ports, project, &found).await? => Ok(None),
+        (found, _) => Ok(found.map(|found| found.id)),
     }
 }
 

@@ -1,0 +1,123 @@
+//! Every route, one row each: method, path, what it does, the right that it needs, and what it answers.
+
+use lakebell_domain::access::Right;
+
+use super::{Needs, Operation, Route};
+
+const READ: Needs = Needs::Right(Right::Read);
+const EVIDENCE: Needs = Needs::Right(Right::Evidence);
+const DECLARE: Needs = Needs::Right(Right::Declare);
+const OPERATE: Needs = Needs::Right(Right::Operate);
+const ADMIN: Needs = Needs::Right(Right::Admin);
+
+const PAGE: &[&str] = &["limit", "after"];
+
+const fn get(template: &'static str, operation: Operation, needs: Needs, summary: &'static str) -> Route {
+    Route::new("GET", template, operation, needs, summary)
+}
+
+const fn post(template: &'static str, operation: Operation, needs: Needs, summary: &'static str) -> Route {
+    Route::new("POST", template, operation, needs, summary)
+}
+
+const fn put(template: &'static str, operation: Operation, needs: Needs, summary: &'static str) -> Route {
+    Route::new("PUT", template, operation, needs, summary)
+}
+
+const fn delete(template: &'static str, operation: Operation, needs: Needs, summary: &'static str) -> Route {
+    Route::new("DELETE", template, operation, needs, summary).answers(&[204])
+}
+
+/// Every route. One whose path names a project (`{p}`) takes tokens of that project and of the
+/// deployment, one whose path does not takes those of the deployment only.
+pub const ROUTES: &[Route] = &[
+    post("/projects/{p}/assets", Operation::RegisterAsset, DECLARE, "Register an asset").answers(&[200, 201]),
+    get("/projects/{p}/assets", Operation::ListAssets, READ, "List assets").query(PAGE),
+    get("/projects/{p}/assets/{assetKey}/state", Operation::ReadAssetState, READ, "Read an asset's state"),
+    delete("/projects/{p}/assets/{assetKey}", Operation::DeleteAsset, DECLARE, "Deregister an asset"),
+    post("/projects/{p}/assets/{assetKey}/observe", Operation::ObserveAsset, OPERATE, "Look at the whole table now"),
+    post("/projects/{p}/assets/{assetKey}/accept-rewrite", Operation::AcceptRewrite, OPERATE, "Accept a held rewrite"),
+    get(
+        "/projects/{p}/assets/{assetKey}/withdrawn",
+        Operation::ReadWithdrawn,
+        READ,
+        "Which triggers took versions that a held rewrite withdrew",
+    ),
+    get(
+        "/projects/{p}/unregistered-assets",
+        Operation::ListUnregisteredAssets,
+        READ,
+        "List tables seen and not registered",
+    )
+    .query(PAGE),
+    post("/projects/{p}/asset-events", Operation::PushEvents, EVIDENCE, "Push one event or a batch")
+        .answers(&[200, 202]),
+    get("/projects/{p}/asset-events", Operation::ListEvents, READ, "List an asset's events")
+        .query(&["assetKey", "limit", "after"]),
+    post("/projects/{p}/asset-dependencies", Operation::DeclareDependencies, DECLARE, "Declare a target")
+        .answers(&[200, 201]),
+    get("/projects/{p}/asset-dependencies", Operation::ListDependencies, READ, "List targets with their verdicts")
+        .query(PAGE),
+    get(
+        "/projects/{p}/asset-dependencies/{target}",
+        Operation::ExplainDependencies,
+        READ,
+        "Why a target has or has not started",
+    ),
+    delete("/projects/{p}/asset-dependencies/{target}", Operation::DeleteDependencies, DECLARE, "Undeclare a target"),
+    post("/projects/{p}/asset-dependencies/{target}/pause", Operation::PauseTarget, OPERATE, "Pause a target"),
+    post("/projects/{p}/asset-dependencies/{target}/resume", Operation::ResumeTarget, OPERATE, "Resume a target"),
+    post("/projects/{p}/asset-dependencies/{target}/fire", Operation::FireTarget, OPERATE, "Start a target now"),
+    post("/projects/{p}/asset-dependencies/{target}/reset", Operation::ResetTarget, OPERATE, "Begin a target anew"),
+    post(
+        "/projects/{p}/asset-dependencies/{target}/pass-over",
+        Operation::PassOver,
+        OPERATE,
+        "Count what is there as taken",
+    ),
+    get(
+        "/projects/{p}/asset-dependencies/{target}/replay",
+        Operation::ReplayTarget,
+        READ,
+        "When a target would have started",
+    ),
+    post("/projects/{p}/replay", Operation::ReplaySpec, READ, "When an undeclared target would have started"),
+    get("/projects/{p}/switch", Operation::ReadProjectSwitch, READ, "Whether a project may start anything"),
+    put("/projects/{p}/switch", Operation::SetProjectSwitch, OPERATE, "Switch all starting of a project off or on"),
+    get("/switch", Operation::ReadGlobalSwitch, READ, "Whether anything may start"),
+    put("/switch", Operation::SetGlobalSwitch, ADMIN, "Switch all starting off or on"),
+    get("/projects/{p}/asset-trigger-history", Operation::ListTriggers, READ, "List triggers")
+        .query(&["workflow", "target", "status", "limit", "after"]),
+    get("/projects/{p}/asset-trigger-history/{triggerKey}", Operation::ReadTrigger, READ, "Read a trigger"),
+    post(
+        "/projects/{p}/asset-trigger-history/{triggerKey}/redrive",
+        Operation::RedriveTrigger,
+        OPERATE,
+        "Start a failed trigger anew",
+    ),
+    post(
+        "/projects/{p}/asset-trigger-history/{triggerKey}/skip",
+        Operation::SkipTrigger,
+        OPERATE,
+        "Skip a queued or waiting trigger",
+    ),
+    post(
+        "/projects/{p}/asset-trigger-history/{triggerKey}/decide",
+        Operation::DecideTrigger,
+        OPERATE,
+        "Decide a held trigger",
+    ),
+    put("/connections/{name}", Operation::PutConnection, ADMIN, "Declare a connection"),
+    get("/connections", Operation::ListConnections, READ, "List connections").query(PAGE),
+    delete("/connections/{name}", Operation::DeleteConnection, ADMIN, "Forget a connection"),
+    put("/warehouses", Operation::PutWarehouse, ADMIN, "Declare a warehouse and register its tables"),
+    get("/warehouses", Operation::ListWarehouses, READ, "List warehouses").query(PAGE),
+    delete("/warehouses", Operation::DeleteWarehouse, ADMIN, "Forget a warehouse").query(&["location"]),
+    post(
+        "/w/{token}/asset-events",
+        Operation::PushEventsByPath,
+        Needs::PathToken(Right::Evidence),
+        "Push events with the token in the path",
+    )
+    .answers(&[200, 202]),
+];
