@@ -115,7 +115,9 @@ fn extra(metrics: &Metrics, trigger: &Trigger, extras: &[InstanceId]) {
     if extras.is_empty() {
         return;
     }
-    metrics.record(Measure::ExtraInstance, extras.len() as f64, &about(trigger));
+    for _ in extras {
+        metrics.count(Measure::ExtraInstance, &about(trigger));
+    }
     let instances: Vec<i64> = extras.iter().map(|instance| instance.0).collect();
     tracing::error!(
         triggerKey = %trigger.key,
