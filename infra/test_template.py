@@ -103,7 +103,8 @@ class Queues(unittest.TestCase):
 
     def test_every_dead_letter_queue_has_an_alarm(self):
         alarms = of_type("AWS::CloudWatch::Alarm").values()
-        watched = {alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0] for alarm in alarms}
+        queues = [alarm for alarm in alarms if alarm["Namespace"] == "AWS/SQS"]
+        watched = {alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0] for alarm in queues}
         dead = {q["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"][0]
                 for q in of_type("AWS::SQS::Queue").values() if "RedrivePolicy" in q}
         self.assertEqual(watched, dead)

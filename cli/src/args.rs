@@ -114,6 +114,17 @@ pub(crate) enum Command {
         /// The asset
         key: AssetKey,
     },
+    /// Show what a table is made from, what is made from it, and the targets that it starts
+    Lineage {
+        /// The asset
+        key: AssetKey,
+        /// Only what it is made from
+        #[arg(long, conflicts_with = "downstream")]
+        upstream: bool,
+        /// Only what is made from it
+        #[arg(long)]
+        downstream: bool,
+    },
     /// List tables that commit and are not registered
     Unregistered,
     /// Accept that an asset's history was rewritten; it starts anew from what is there

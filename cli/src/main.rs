@@ -8,6 +8,7 @@ mod delete;
 mod error;
 mod file;
 mod inspect;
+mod lineage;
 mod lists;
 mod operate;
 mod plan;
@@ -73,6 +74,9 @@ async fn run(cli: Cli) -> Result<Report, CliError> {
         }
         Command::Replay(args) => control::replay(&api()?, of_project()?, args).await,
         Command::Withdrawn { key } => control::withdrawn(&api()?, of_project()?, key).await,
+        Command::Lineage { key, upstream, downstream } => {
+            lineage::run(&api()?, of_project()?, key, lineage::direction(*upstream, *downstream)).await
+        }
         Command::Unregistered => lists::unregistered(&api()?, of_project()?).await,
         Command::AcceptRewrite { key } => lists::accept_rewrite(&api()?, of_project()?, key).await,
         Command::Observe { key } => lists::observe(&api()?, of_project()?, key).await,

@@ -55,6 +55,29 @@ fn a_page_that_is_too_large_is_asked_for_in_parts() {
 }
 
 #[test]
+fn lineage_is_a_table_of_edges() {
+    let stub = Stub::start();
+    let edge = |steps: u8, from: &str, to: &str, via: &str| json!({ "steps": steps, "from": from, "to": to, "via": via, "lastSeen": "2026-01-01T00:00:00Z" });
+    let answer = json!({
+        "asset": "paimon://d/orders",
+        "edges": [
+            edge(1, "s3://raw/clicks", "paimon://d/orders", "job spark/clicks"),
+            edge(1, "paimon://d/orders", "paimon://d/sums", "target 7/dwd"),
+        ],
+        "targets": [{ "asset": "paimon://d/orders", "target": "7/dwd", "writes": ["paimon://d/sums"],
+            "warnings": ["self-loop: the workflow writes paimon://d/sums, which starts it"] }],
+        "isCut": true,
+    });
+    let path = "GET /projects/7/assets/paimon%3A%2F%2Fd%2Forders/lineage";
+    stub.fix(&format!("{path}?direction=both"), 200, answer);
+    golden("lineage.txt", &stub.run(&["lineage", "paimon://d/orders"]).succeeded().out);
+    let empty = json!({ "asset": "paimon://d/orders", "edges": [], "targets": [], "isCut": false });
+    stub.fix(&format!("{path}?direction=upstream"), 200, empty);
+    let run = stub.run(&["lineage", "paimon://d/orders", "--upstream"]).succeeded();
+    assert!(run.out.contains("No lineage has been reported."), "{}", run.out);
+}
+
+#[test]
 fn a_window_and_what_did_not_hold_are_shown() {
     let stub = Stub::start();
     let mut trigger = trigger(0xabc);

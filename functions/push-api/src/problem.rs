@@ -65,7 +65,7 @@ impl Code {
     /// The HTTP status.
     pub const fn status(self) -> u16 {
         match self {
-            Self::Engine(ErrorKind::Invalid) | Self::AnswerTooLarge => 400,
+            Self::Engine(ErrorKind::Invalid | ErrorKind::SelfLoop) | Self::AnswerTooLarge => 400,
             Self::Unauthenticated => 401,
             Self::Engine(ErrorKind::Denied) | Self::Forbidden => 403,
             Self::Engine(ErrorKind::NotFound) | Self::NoSuchRoute | Self::UnknownAsset => 404,
@@ -88,6 +88,7 @@ impl Code {
             Self::Engine(ErrorKind::Unavailable) => "Something that Lakebell needs is away",
             Self::Engine(ErrorKind::Denied) => "Lakebell was refused access",
             Self::Engine(ErrorKind::Damaged) => "Something recorded cannot be understood",
+            Self::Engine(ErrorKind::SelfLoop) => "The target writes what starts it",
             Self::Engine(_) => "A defect of Lakebell",
             Self::Unauthenticated => "Not authenticated",
             Self::Forbidden => "The token does not allow this",

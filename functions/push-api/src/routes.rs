@@ -23,6 +23,7 @@ pub enum Operation {
     ObserveAsset,
     AcceptRewrite,
     ReadWithdrawn,
+    ReadLineage,
     ListUnregisteredAssets,
     PushEvents,
     ListEvents,

@@ -72,6 +72,8 @@ pub enum Measure {
     },
     /// Deadlines that passed without a start, each counted once.
     DeadlinePassed,
+    /// Targets found to write what starts them, each counted once, unless they say that they may.
+    SelfLoop,
     /// Workflows started.
     TriggerSuccess {
         /// What led to the start, as in `asset_event`.
@@ -115,6 +117,7 @@ impl Measure {
             Self::WatermarkLag { .. } => "lakehouse_asset_watermark_lag_seconds",
             Self::DependencyReady => "lakehouse_asset_dependency_ready_total",
             Self::DeadlinePassed => "lakehouse_asset_deadline_passed_total",
+            Self::SelfLoop => "lakehouse_asset_self_loop_total",
             Self::DependencyBlocked { .. } => "lakehouse_asset_dependency_blocked_by",
             Self::TriggerSuccess { .. } => "lakehouse_asset_trigger_success_total",
             Self::TriggerFailed { .. } => "lakehouse_asset_trigger_failed_total",
@@ -148,7 +151,11 @@ impl Measure {
             Self::StateUpdated { source_type, outcome } => {
                 vec![("source_type", source_type.as_str()), ("outcome", outcome)]
             }
-            Self::DependencyReady | Self::DeadlinePassed | Self::ExtraInstance | Self::CompensationScan => Vec::new(),
+            Self::DependencyReady
+            | Self::DeadlinePassed
+            | Self::ExtraInstance
+            | Self::SelfLoop
+            | Self::CompensationScan => Vec::new(),
             Self::DependencyBlocked { verdict } => vec![("blocked_by", blocked_by(verdict))],
             Self::TriggerSuccess { trigger_source } => vec![("trigger_source", trigger_source)],
             Self::WorkflowEnded { state } => vec![("state", state.as_str())],
@@ -308,6 +315,7 @@ mod tests {
             Measure::WatermarkLag { source_type: Format::Paimon },
             Measure::DependencyReady,
             Measure::DeadlinePassed,
+            Measure::SelfLoop,
             Measure::DependencyBlocked { verdict: Verdict::BlockedByQuality },
             Measure::TriggerSuccess { trigger_source: "asset_event" },
             Measure::TriggerFailed { reason: "HTTP_401" },

@@ -65,6 +65,7 @@ fn target(assets: u64) -> Target {
         enabled: true,
         invalid: None,
         policies: Policies::default(),
+        allows_self_loop: false,
     }
 }
 

@@ -12,6 +12,7 @@ pub mod evaluation;
 pub mod event;
 pub mod ids;
 pub mod invalid;
+pub mod lineage;
 pub mod policy;
 pub mod reason;
 pub mod replay;

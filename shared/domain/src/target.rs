@@ -95,6 +95,9 @@ pub struct Target {
     /// When and how it may start.
     #[serde(default)]
     pub policies: Policies,
+    /// Its workflow may write what starts it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allows_self_loop: bool,
 }
 
 /// Dependencies that must all hold.

@@ -22,6 +22,8 @@ pub enum ErrorKind {
     Damaged,
     /// A rule of the protocol would have been broken: a defect.
     Defect,
+    /// The target is known to write one of its own inputs, and does not say that it may.
+    SelfLoop,
 }
 
 impl ErrorKind {
@@ -36,11 +38,12 @@ impl ErrorKind {
             Self::Denied => "DENIED",
             Self::Damaged => "DAMAGED",
             Self::Defect => "DEFECT",
+            Self::SelfLoop => "SELF_LOOP",
         }
     }
 
     /// All kinds, for the check that each has its page.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Invalid,
         Self::NotFound,
         Self::Conflict,
@@ -49,6 +52,7 @@ impl ErrorKind {
         Self::Denied,
         Self::Damaged,
         Self::Defect,
+        Self::SelfLoop,
     ];
 }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::event::EventKind;
 use lakebell_domain::ids::{AssetId, ConnectionName, ProjectCode, TargetId, TriggerKey};
+use lakebell_domain::target::WorkflowRef;
 use lakebell_domain::version::{Epoch, Position};
 use sha2::{Digest, Sha256};
 
@@ -53,6 +54,26 @@ pub fn head_ring_pointers(id: AssetId) -> Range {
 /// The mark that a target depends on an asset.
 pub fn pointer(id: AssetId, target: &TargetId) -> Key {
     Key::new(asset(id), format!("2#{target}"))
+}
+
+/// What an asset is made from, and what is made from it.
+pub fn lineage(id: AssetId) -> Key {
+    Key::new(asset(id), "3")
+}
+
+/// The targets that depend on an asset.
+pub fn pointers(id: AssetId) -> Range {
+    Range::prefix(asset(id), "2#")
+}
+
+/// What a workflow is known to write.
+pub fn writes(project: ProjectCode, workflow: &WorkflowRef) -> Key {
+    let name = match workflow {
+        WorkflowRef::Code(code) => code.to_string(),
+        // A name may be any text, and digits too.
+        WorkflowRef::Name(name) => format!("name={name}"),
+    };
+    Key::new(format!("F#{project}/{name}"), "-")
 }
 
 /// An event of an asset.

@@ -14,6 +14,7 @@ pub mod evaluate;
 pub mod follow;
 pub mod history;
 pub mod layout;
+pub mod lineage;
 pub mod observe;
 pub mod operate;
 pub mod ports;

@@ -7,6 +7,7 @@ use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsMessage};
 use jiff::Timestamp;
 use lakebell_aws::{Measure, Metrics};
 use lakebell_engine::evaluate::Evaluated;
+use lakebell_engine::lineage::FoundLoop;
 use lambda_runtime::Diagnostic;
 use serde::Deserialize;
 use serde_json::Value;
@@ -102,6 +103,16 @@ pub fn report_evaluated(metrics: &Metrics, evaluated: &[Evaluated]) {
                 "a deadline passed without a start"
             );
         }
+    }
+}
+
+/// Counts and logs loops that were found just now: one alarm for each.
+pub fn report_loops(metrics: &Metrics, loops: &[FoundLoop]) {
+    for FoundLoop { target, tables } in loops {
+        let target = target.to_string();
+        let tables: Vec<String> = tables.iter().map(ToString::to_string).collect();
+        metrics.count(Measure::SelfLoop, &[("target", &target)]);
+        tracing::warn!(target, tables = tables.join(" -> "), "a target writes what starts it");
     }
 }
 

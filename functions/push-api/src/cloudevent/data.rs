@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use lakebell_domain::Invalid;
 use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::commit::Millis;
+use lakebell_domain::ids::{ProjectCode, TargetId, TriggerKey};
 use lakebell_domain::state::Severity;
-use lakebell_domain::target::SnapshotIdText;
+use lakebell_domain::target::{SnapshotIdText, WorkflowRef};
+use lakebell_engine::lineage::{Dataset, Flow, StartedBy};
 use lakebell_engine::push::{Facts, Named};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, de};
@@ -50,7 +52,48 @@ pub(super) struct Data {
     #[serde(default)]
     status: Option<String>,
     #[serde(default)]
+    job: Option<String>,
+    #[serde(default)]
+    inputs: Vec<Table>,
+    #[serde(default)]
+    outputs: Vec<Table>,
+    #[serde(default)]
+    trigger_key: Option<TriggerKey>,
+    #[serde(default)]
+    target: Option<TargetId>,
+    #[serde(default)]
+    workflow: Option<Workflow>,
+    #[serde(default)]
     extra: BTreeMap<String, Value>,
+}
+
+/// A table by its key or by its location.
+#[derive(Debug, Clone)]
+struct Table(Named);
+
+impl<'de> Deserialize<'de> for Table {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let is_location =
+            text.split_once("://").is_some_and(|(scheme, _)| scheme.to_ascii_lowercase().starts_with("s3"));
+        let named = if is_location { text.parse().map(Named::Location) } else { text.parse().map(Named::Key) };
+        named.map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// A workflow as `project/code` or `project/name`.
+#[derive(Debug, Clone)]
+struct Workflow(ProjectCode, WorkflowRef);
+
+impl<'de> Deserialize<'de> for Workflow {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let parts = text.split_once('/').filter(|(_, name)| !name.is_empty() && name.len() <= MAX_NAME_BYTES);
+        let wrong = || D::Error::custom("it names no workflow; write <project code>/<workflow code or name>");
+        let (project, name) = parts.ok_or_else(wrong)?;
+        let workflow = name.parse().map_or_else(|_| WorkflowRef::Name(name.to_owned()), WorkflowRef::Code);
+        Ok(Self(project.parse().map_err(D::Error::custom)?, workflow))
+    }
 }
 
 /// A moment as ISO 8601 or in milliseconds since 1970.
@@ -96,12 +139,39 @@ impl Data {
             (Some(_), Some(_)) => {
                 Err(Invalid::new("data.location", "it stands beside `asset`", "name the table by one of them"))
             }
-            (None, None) => Err(Invalid::new("data.asset", "no table is named", "give `asset` or `location`")),
+            // A job is about the tables that it names.
+            (None, None) => self
+                .outputs
+                .first()
+                .or_else(|| self.inputs.first())
+                .map(|table| table.0.clone())
+                .ok_or_else(|| Invalid::new("data.asset", "no table is named", "give `asset` or `location`")),
         }
+    }
+
+    /// What a job reads and writes, where it says so.
+    fn flow(&self) -> Option<Flow> {
+        if self.inputs.is_empty() && self.outputs.is_empty() {
+            return None;
+        }
+        let side = |tables: &[Table]| {
+            let dataset = |Table(named): &Table| Dataset { name: named.to_string(), named: vec![named.clone()] };
+            tables.iter().map(dataset).collect()
+        };
+        let of_target = || self.target.clone().map(StartedBy::Target);
+        let of_workflow =
+            || self.workflow.clone().map(|Workflow(project, workflow)| StartedBy::Workflow(project, workflow));
+        Some(Flow {
+            job: self.job.clone().unwrap_or_else(|| "unnamed".to_owned()),
+            inputs: side(&self.inputs),
+            outputs: side(&self.outputs),
+            started_by: self.trigger_key.clone().map(StartedBy::Trigger).or_else(of_target).or_else(of_workflow),
+        })
     }
 
     /// What is said about it. Which of it the kind needs, and how long it may be, the engine knows.
     pub(super) fn facts(self) -> Result<Facts, Invalid> {
+        let flow = self.flow();
         Ok(Facts {
             snapshot_id: self.snapshot_id.map(|id| short("data.snapshotId", id.0)).transpose()?,
             tag: self.tag.map(|tag| short("data.tag", tag)).transpose()?,
@@ -114,6 +184,7 @@ impl Data {
             backfill_id: self.backfill_id,
             partition: self.partition,
             watermark: self.watermark.map(|Watermark(at)| at),
+            flow,
             status: self.status,
             extra: self.extra,
         })

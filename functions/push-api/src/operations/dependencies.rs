@@ -39,7 +39,7 @@ pub(super) struct Explained {
     definition: TargetSpec,
     rule: String,
     pub(super) evaluation: Evaluation,
-    /// What the scheduler said about the workflow, where a person should know it.
+    /// What the scheduler said about the workflow, and loops through what it writes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     /// The last start, and how its workflow is getting on.
@@ -66,8 +66,8 @@ impl From<Trigger> for Start {
 
 impl From<evaluate::Explained> for Explained {
     fn from(explained: evaluate::Explained) -> Self {
-        let evaluate::Explained { definition, evaluation, advice, started } = explained;
-        let warnings = advice.and_then(|advice| advice.warning()).into_iter().collect();
+        let evaluate::Explained { definition, evaluation, advice, started, loops } = explained;
+        let warnings = advice.and_then(|advice| advice.warning()).into_iter().chain(loops).collect();
         let id = definition.target.id.clone();
         let rule = definition.target.rule();
         let last_start = started.map(Start::from);

@@ -10,7 +10,7 @@ use lakebell_domain::event::{Event, Outcome};
 use lakebell_domain::ids::{ProjectCode, TraceId};
 use lakebell_engine::push::{self, Accepted, Named, Pushed, Receipt};
 use lakebell_engine::{ErrorKind, history};
-use lakebell_lambda::report_evaluated;
+use lakebell_lambda::{report_evaluated, report_loops};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -212,8 +212,8 @@ async fn store(context: &Context, project: ProjectCode, pushed: &Pushed, trace: 
     let (format, name) = (cloudevent::format_of(pushed), name_of(pushed));
     let about = [("assetKey", name.as_str())];
     context.metrics.count(Measure::EventReceived { source_type: format }, &about);
-    let Accepted { receipt, evaluated } = match Box::pin(push::push_from(&context.ports, project, pushed, trace)).await
-    {
+    let pushed_from = Box::pin(push::push_from(&context.ports, project, pushed, trace)).await;
+    let Accepted { receipt, evaluated, loops } = match pushed_from {
         Ok(accepted) => accepted,
         Err(error) => {
             let error = ApiError::from(error);
@@ -259,6 +259,7 @@ async fn store(context: &Context, project: ProjectCode, pushed: &Pushed, trace: 
         "pushed"
     );
     report_evaluated(&context.metrics, &evaluated);
+    report_loops(&context.metrics, &loops);
     Ok(item)
 }
 

@@ -4,6 +4,7 @@ mod assets;
 mod control;
 mod dependencies;
 mod events;
+mod lineage;
 mod operate;
 mod records;
 mod settings;
@@ -24,6 +25,7 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::ObserveAsset => assets::look(call).await,
         Operation::AcceptRewrite => assets::accept_rewrite(call).await,
         Operation::ReadWithdrawn => assets::withdrawn(call).await,
+        Operation::ReadLineage => lineage::show(call).await,
         Operation::ListUnregisteredAssets => assets::unregistered(call).await,
         Operation::PushEvents => events::push(call).await,
         Operation::ListEvents => events::list_of_asset(call).await,

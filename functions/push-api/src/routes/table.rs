@@ -44,6 +44,13 @@ pub const ROUTES: &[Route] = &[
         "Which triggers took versions that a held rewrite withdrew",
     ),
     get(
+        "/projects/{p}/assets/{assetKey}/lineage",
+        Operation::ReadLineage,
+        READ,
+        "What a table is made from, and what is made from it",
+    )
+    .query(&["direction", "steps"]),
+    get(
         "/projects/{p}/unregistered-assets",
         Operation::ListUnregisteredAssets,
         READ,

@@ -75,6 +75,34 @@ async fn every_kind_says_what_it_lacks() {
 }
 
 #[tokio::test]
+async fn lineage_of_a_job_is_shown_and_refuses_a_self_loop() {
+    let api = Api::with_orders().await;
+    let job = json!({"status": "FINISHED", "job": "spark/daily", "inputs": ["s3://lake/raw/clicks"], "outputs": [ORDERS],
+        "workflow": "7/4711"});
+    assert_eq!(api.post(EVENTS, &cloud_event("j1", "job.status.changed", &job)).await.status_code, 202);
+    golden("lineage", &api.get(&format!("{ORDERS_PATH}/lineage")).await);
+    let target = json!({"name": "dwd", "workflowDefinitionCode": 4711,
+        "groups": [{"dependencies": [{"asset": ORDERS}]}]});
+    golden("self-loop", &api.post("/projects/7/asset-dependencies", &target).await);
+    for (query, field) in [("direction=sideways", "direction"), ("steps=9", "steps"), ("steps=x", "steps")] {
+        let refused = api.get(&format!("{ORDERS_PATH}/lineage?{query}")).await;
+        assert_eq!((refused.status_code, body(&refused)["field"].as_str()), (400, Some(field)));
+    }
+    for (change, field) in [
+        (json!({"inputs": ["orders"]}), "data.inputs[0]"),
+        (json!({"workflow": "4711"}), "data.workflow"),
+        (json!({"triggerKey": "no key"}), "data.triggerKey"),
+        (json!({"job": ""}), "data.job"),
+        (json!({"outputs": vec![ORDERS; 65]}), "data.outputs"),
+    ] {
+        let mut wrong = job.clone();
+        wrong.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let refused = api.post(EVENTS, &cloud_event("j2", "job.status.changed", &wrong)).await;
+        assert_eq!((refused.status_code, body(&refused)["field"].as_str()), (400, Some(field)), "{change}");
+    }
+}
+
+#[tokio::test]
 async fn one_verdict_is_answered_alone_and_starts_what_waits_for_it() {
     let api = Api::with_orders().await;
     let target = json!({"name": "dwd", "workflowDefinitionCode": 4711, "startFrom": "current",

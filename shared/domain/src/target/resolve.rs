@@ -52,6 +52,7 @@ impl TargetSpec {
             enabled: self.enabled_flag == 1,
             invalid: None,
             policies: self.policies(),
+            allows_self_loop: self.allow_self_loop,
         })
     }
 }

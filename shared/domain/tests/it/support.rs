@@ -115,6 +115,7 @@ pub(crate) fn target(groups: Vec<Group>) -> Target {
         enabled: true,
         invalid: None,
         policies: Policies::default(),
+        allows_self_loop: false,
     }
 }
 

@@ -7,7 +7,9 @@ use lakebell_domain::cursor::TargetCursor;
 use lakebell_domain::evaluation::{self, AssetView, Evaluation, Inputs, PastCommit, SwitchedOff};
 use lakebell_domain::event::Event;
 use lakebell_domain::ids::{AssetId, TargetId, TriggerKey};
+use lakebell_domain::lineage::Writes;
 use lakebell_domain::policy::Coalesce;
+use lakebell_domain::target::Target;
 use lakebell_domain::trigger::Trigger;
 use lakebell_domain::version::{Epoch, Position};
 
@@ -34,6 +36,8 @@ pub(crate) struct Loaded {
     switched_off: Option<SwitchedOff>,
     /// What the scheduler said, where it was read.
     pub(super) advice: Option<Advice>,
+    /// What the workflow is known to write, where it was read.
+    pub(super) writes: Option<Writes>,
     now: Timestamp,
 }
 
@@ -56,6 +60,7 @@ impl Loaded {
             triggers: self.triggers.clone(),
             switched_off: self.switched_off.clone(),
             advice: None,
+            writes: None,
             now: self.now,
         };
         joined.cursor.value.paused = None;
@@ -150,6 +155,7 @@ async fn read(
         missing.extend([&cursor.value.open, &cursor.value.failed].into_iter().flatten().map(layout::trigger));
         if is_for_people {
             missing.extend(cursor.value.started.iter().map(layout::trigger));
+            missing.insert(writes_of(&definition.value.target));
         }
     }
     if !missing.is_empty() {
@@ -195,7 +201,14 @@ fn assemble(
     }
     let advice = store::pick(items, &layout::advice(&definition.value.target.id));
     let advice = advice.map(store::decode::<Advice>).transpose()?.map(|advice| advice.value);
-    Ok(Loaded { definition, cursor, heads, histories: BTreeMap::new(), triggers, switched_off, advice, now })
+    let writes = store::pick(items, &writes_of(&definition.value.target)).map(store::decode::<Writes>).transpose()?;
+    let writes = writes.map(|writes| writes.value.at(now));
+    let histories = BTreeMap::new();
+    Ok(Loaded { definition, cursor, heads, histories, triggers, switched_off, advice, writes, now })
+}
+
+fn writes_of(target: &Target) -> Key {
+    layout::writes(target.id.project, &target.workflow)
 }
 
 /// The commits of each asset beyond the lowest cursor of the groups that name it, oldest first.

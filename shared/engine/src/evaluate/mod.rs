@@ -61,6 +61,8 @@ pub struct Explained {
     pub advice: Option<Advice>,
     /// The last trigger whose workflow started; absent until one has.
     pub started: Option<Trigger>,
+    /// What is known of loops through what the workflow writes, a sentence each.
+    pub loops: Vec<String>,
 }
 
 /// When an evaluation that meets a queued trigger sends it once more.
@@ -142,7 +144,8 @@ pub async fn explain(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Explaine
         let started = loaded.trigger(loaded.cursor.value.started.as_ref()).map(|started| started.value.clone());
         let definition = loaded.definition.value;
         let advice = loaded.advice.filter(|advice| advice.is_about(&definition.target));
-        Explained { definition, evaluation, advice, started }
+        let loops = loaded.writes.map(|writes| writes.warnings(&definition.target)).unwrap_or_default();
+        Explained { definition, evaluation, advice, started, loops }
     });
     Ok(explained.collect())
 }

@@ -4,11 +4,13 @@ use jiff::Timestamp;
 use lakebell_domain::Invalid;
 use lakebell_domain::commit::Millis;
 use lakebell_domain::event::{CheckFacts, EventKind, PushedEvidence};
+use lakebell_domain::lineage::MAX_NAME;
 use lakebell_domain::policy::{MAX_PARTITION_BYTES, Partition};
 use lakebell_domain::state::{BackfillStatus, CheckResult, MAX_CHECK_NAME, SchemaStatus, Severity};
 use lakebell_domain::version::Ordinal;
 
 use super::{Facts, PUSHABLE, Pushed};
+use crate::lineage::MAX_SIDE;
 use crate::observe::Look;
 
 /// Longest id of a backfill, in bytes.
@@ -93,6 +95,7 @@ impl Claim {
             Kind::JobStatusChanged => {
                 let hint = "give the job's status, as in FINISHED";
                 text(facts.status.as_ref(), "data.status", MAX_STATUS, hint)?;
+                check_flow(facts)?;
                 return Ok(Self::Lineage);
             }
             Kind::TableCreated | Kind::TableAltered | Kind::TableRenamed | Kind::TableDropped => {
@@ -194,6 +197,18 @@ fn text(given: Option<&String>, field: &str, most: usize, hint: &str) -> Result<
         return Err(Invalid::new(field, "it is empty, too long or has control characters", hint));
     }
     Ok(given.clone())
+}
+
+fn check_flow(facts: &Facts) -> Result<(), Invalid> {
+    let Some(flow) = &facts.flow else { return Ok(()) };
+    text(Some(&flow.job), "data.job", MAX_NAME, "name the job")?;
+    for (field, side) in [("data.inputs", &flow.inputs), ("data.outputs", &flow.outputs)] {
+        if side.len() > MAX_SIDE {
+            let problem = format!("it has {} tables", side.len());
+            return Err(Invalid::new(field, problem, format!("name at most {MAX_SIDE}")));
+        }
+    }
+    Ok(())
 }
 
 fn check_extra(facts: &Facts) -> Result<(), Invalid> {

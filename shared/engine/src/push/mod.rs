@@ -17,6 +17,7 @@ use lakebell_domain::commit::Millis;
 use lakebell_domain::event::{Event, EventKind, Outcome, PushedEvidence, Source};
 use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::Severity;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -24,10 +25,11 @@ pub use self::claim::{MAX_BACKFILL_ID, MAX_EXTRA, MAX_RUN_ID, MAX_STATUS};
 
 use self::claim::Claim;
 use crate::evaluate::{self, Evaluated};
+use crate::lineage::{Flow, FoundLoop};
 use crate::observe::Observed;
 use crate::ports::Ports;
 use crate::records::Unregistered;
-use crate::{EngineError, assets};
+use crate::{EngineError, assets, lineage};
 
 /// Kinds that can be pushed: all of them.
 pub const PUSHABLE: [EventKind; 20] = [
@@ -54,12 +56,32 @@ pub const PUSHABLE: [EventKind; 20] = [
 ];
 
 /// Which asset an event is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Named {
     /// By its key.
     Key(AssetKey),
     /// By where the table lives.
     Location(Location),
+}
+
+impl Named {
+    /// The asset of that name, where there is one.
+    pub(crate) async fn find(&self, ports: &Ports) -> Result<Option<AssetId>, EngineError> {
+        match self {
+            Self::Key(key) => assets::lookup(ports, key).await,
+            Self::Location(location) => assets::at_location(ports, location, None).await,
+        }
+    }
+}
+
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Key(key) => key.fmt(f),
+            Self::Location(location) => location.fmt(f),
+        }
+    }
 }
 
 /// One pushed event.
@@ -106,6 +128,8 @@ pub struct Facts {
     pub partition: Option<String>,
     /// The status of a job, in its own words.
     pub status: Option<String>,
+    /// What a job reads and writes.
+    pub flow: Option<Flow>,
     /// What else the writer wants to be kept with the event.
     pub extra: BTreeMap<String, Value>,
 }
@@ -126,6 +150,8 @@ pub struct Accepted {
     pub receipt: Receipt,
     /// The evaluations that followed.
     pub evaluated: Vec<Evaluated>,
+    /// Loops that its lineage is the first to show.
+    pub loops: Vec<FoundLoop>,
 }
 
 /// Takes a pushed event: looks at the asset or applies what the writer alone can know, keeps the
@@ -158,17 +184,24 @@ async fn push_by(
     trace: &TraceId,
 ) -> Result<Accepted, EngineError> {
     let claim = Claim::of(pushed, ports.clock.now())?;
+    // What flows where is kept whether or not the table that leads it is registered.
+    let loops = match (&claim, &pushed.facts.flow) {
+        (Claim::Lineage, Some(flow)) => lineage::record(ports, flow).await?,
+        _ => Vec::new(),
+    };
     let Some(asset) = resolve(ports, project, pushed).await? else {
-        return Ok(Accepted { receipt: Receipt::UnknownAsset, evaluated: Vec::new() });
+        return Ok(Accepted { receipt: Receipt::UnknownAsset, evaluated: Vec::new(), loops });
     };
     let push = Push { ports, asset, pushed, trace };
     let (outcome, observed) = match claim {
         Claim::Hint(look) => hint::follow(&push, look).await?,
-        Claim::Lineage => return Ok(Accepted { receipt: push.keep_lineage().await?, evaluated: Vec::new() }),
+        Claim::Lineage => {
+            return Ok(Accepted { receipt: push.keep_lineage().await?, evaluated: Vec::new(), loops });
+        }
         Claim::Writers(claim) => record::take(&push, &claim).await?,
     };
     let evaluated = Box::pin(evaluate::evaluate_dependents(ports, &observed, trace)).await?;
-    Ok(Accepted { receipt: Receipt::Looked(outcome), evaluated })
+    Ok(Accepted { receipt: Receipt::Looked(outcome), evaluated, loops })
 }
 
 /// A push on its way.

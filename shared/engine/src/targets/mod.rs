@@ -25,6 +25,7 @@ use self::start::Begin;
 use crate::assets;
 use crate::evaluate::{self, Evaluated, Explained, Subject, cursor_draft};
 use crate::layout;
+use crate::lineage;
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
 use crate::records::{AssetHead, Definition, RegisteredTarget};
@@ -61,7 +62,7 @@ impl Known {
 /// later commits count. Declaring the same again changes nothing but what its prefixes take in.
 ///
 /// Errors: `Invalid` with the field; `NotFound` for an asset that is not registered, naming the
-/// nearest ones.
+/// nearest ones; `SelfLoop` for one that the workflow is known to write.
 pub async fn declare(
     ports: &Ports,
     project: ProjectCode,
@@ -70,9 +71,14 @@ pub async fn declare(
 ) -> Result<Declared, EngineError> {
     spec.check()?;
     let id = TargetId { project, name: spec.target_name()? };
+    let writes = lineage::known_writes(ports, project, spec).await?;
+    // Before anything is written.
+    lineage::refuse_self_loop(spec, &writes, &KnownAssets::default())?;
     let prefixes = subscribe::prefixes(spec);
     subscribe::put(ports, &id, &prefixes).await?;
     let assets = find_assets(ports, spec).await?;
+    // A table may be known under another name than the one that it is written by.
+    lineage::refuse_self_loop(spec, &writes, &assets)?;
     for _ in 0..MAX_LOST_RACES {
         let known = load(ports, &id).await?;
         let named = snapshots::ordinals(&assets);
@@ -82,7 +88,8 @@ pub async fn declare(
             let kept: Vec<AssetPrefix> = prefixes.iter().cloned().collect();
             subscribe::keep_only(ports, &id, &before.value.target, &kept).await?;
         }
-        let warnings = warnings(ports, &definition.target).await?;
+        let mut warnings = warnings(ports, &definition.target).await?;
+        warnings.extend(writes.warnings(&definition.target));
         let evaluated = evaluate::evaluate_one(ports, &id, trace).await?;
         return Ok(Declared { definition, is_changed, evaluated, warnings });
     }

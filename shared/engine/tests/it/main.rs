@@ -12,6 +12,7 @@ mod evidence;
 mod fixtures;
 mod follow;
 mod formats;
+mod lineage;
 mod observe;
 mod operate;
 mod partitions;
