@@ -11,7 +11,7 @@ use lakebell_engine::observe::{Hint, Look};
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::{EngineError, ErrorKind, store};
 pub use lakebell_lambda::ComeAgain;
-use lakebell_lambda::{deadline, hand_back, report_evaluated};
+use lakebell_lambda::{deadline, deliver_notices, hand_back, report_evaluated};
 use lambda_runtime::LambdaEvent;
 use serde_json::Value;
 use tracing::Instrument;
@@ -53,6 +53,7 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
         }
     }
     tracing::info!(deliveries = deliveries.len(), steps = steps.len(), again = again.len(), "an event was handled");
+    deliver_notices(context.watcher.ports(), &context.metrics).await;
     let ids: Vec<Option<&str>> = deliveries.iter().map(|delivery| delivery.id.as_deref()).collect();
     hand_back(&ids, &again)
 }

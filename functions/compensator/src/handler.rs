@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use lakebell_aws::Measure;
 use lakebell_engine::compensate::{self, Pass, Sweep};
 use lakebell_engine::{EngineError, store};
-use lakebell_lambda::deadline;
+use lakebell_lambda::{deadline, deliver_notices};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
 
@@ -36,6 +36,7 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<(), 
     let pass = compensate::pass(&context.ports, &trace, deadline).await?;
     context.metrics.count(Measure::CompensationScan, &[]);
     log_pass(pass, &trace.to_string());
+    deliver_notices(&context.ports, &context.metrics).await;
     Ok(())
 }
 

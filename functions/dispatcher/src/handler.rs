@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::ids::{TargetId, TriggerKey};
 use lakebell_engine::dispatch::Order;
 pub use lakebell_lambda::ComeAgain;
-use lakebell_lambda::{deadline, hand_back};
+use lakebell_lambda::{deadline, deliver_notices, hand_back};
 use lambda_runtime::LambdaEvent;
 use serde_json::Value;
 use tracing::Instrument;
@@ -52,6 +52,7 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
             again.insert(at);
         }
     }
+    deliver_notices(&context.dispatcher.ports, &context.metrics).await;
     let ids: Vec<Option<&str>> = deliveries.iter().map(|delivery| delivery.id.as_deref()).collect();
     hand_back(&ids, &again)
 }

@@ -5,6 +5,7 @@
 //! | `LAKEBELL_TABLE` | the DynamoDB table |
 //! | `LAKEBELL_DISPATCH_QUEUE_URL` | the queue to the dispatcher |
 //! | `LAKEBELL_EVALUATE_QUEUE_URL` | the queue to the watcher |
+//! | `LAKEBELL_NOTICE_BUS` | name or ARN of the EventBridge bus that notices go to; without it there are none |
 //! | `LAKEBELL_API_TOKEN_SECRET` | name or ARN of the secret with the API's token; only the push API needs it |
 //!
 //! Region, credentials and endpoint come from the usual variables of AWS (`AWS_REGION`,
@@ -35,6 +36,8 @@ pub struct Settings {
     pub evaluate_queue_url: String,
     /// Name or ARN of the secret that holds the token of the API, for the function that serves it.
     pub api_token_secret: Option<String>,
+    /// Name or ARN of the EventBridge bus that notices go to; without it there are none.
+    pub notice_bus: Option<String>,
 }
 
 impl Settings {
@@ -52,6 +55,7 @@ impl Settings {
             dispatch_queue_url: required("LAKEBELL_DISPATCH_QUEUE_URL")?,
             evaluate_queue_url: required("LAKEBELL_EVALUATE_QUEUE_URL")?,
             api_token_secret: optional("LAKEBELL_API_TOKEN_SECRET"),
+            notice_bus: optional("LAKEBELL_NOTICE_BUS"),
         })
     }
 

@@ -7,11 +7,12 @@ use lakebell_engine::EngineError;
 use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::items::ItemStore;
 use lakebell_engine::ports::items::Key;
+use lakebell_engine::ports::notices::{NoNotices, Notices};
 use lakebell_engine::ports::scheduler::Connections;
 use lakebell_engine::ports::time::SystemClock;
 
 use crate::config::{Settings, s3_client, sdk_config};
-use crate::{AwsConnections, DynamoItems, S3Storage, Secrets, SqsQueue, SystemRandom};
+use crate::{AwsConnections, BusNotices, DynamoItems, S3Storage, Secrets, SqsQueue, SystemRandom};
 
 /// The ports on AWS, with one client for each service.
 pub struct AwsPorts {
@@ -22,6 +23,7 @@ pub struct AwsPorts {
     secrets: Arc<Secrets>,
     connections: Arc<AwsConnections>,
     sqs: aws_sdk_sqs::Client,
+    notices: Arc<dyn Notices>,
 }
 
 impl AwsPorts {
@@ -37,6 +39,11 @@ impl AwsPorts {
         let sqs = aws_sdk_sqs::Client::new(sdk);
         let queue = SqsQueue::new(sqs.clone(), &settings.dispatch_queue_url, &settings.evaluate_queue_url);
         let secrets = Arc::new(Secrets::new(aws_sdk_secretsmanager::Client::new(sdk)));
+        let notices = settings.notice_bus.as_ref().and_then(|bus| BusNotices::new(bus, sdk, Arc::new(SystemClock)));
+        let notices: Arc<dyn Notices> = match notices {
+            Some(bus) => Arc::new(bus),
+            None => Arc::new(NoNotices),
+        };
         let connections = AwsConnections::new(items.clone(), secrets.clone());
         Self {
             settings,
@@ -46,6 +53,7 @@ impl AwsPorts {
             secrets,
             connections: Arc::new(connections),
             sqs,
+            notices,
         }
     }
 
@@ -57,6 +65,7 @@ impl AwsPorts {
             queue: self.queue.clone(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
+            notices: self.notices.clone(),
         }
     }
 

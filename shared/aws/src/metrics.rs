@@ -91,6 +91,8 @@ pub enum Measure {
     },
     /// Workflow instances that carry the key of a trigger beyond its first.
     ExtraInstance,
+    /// Notices that the bus did not take.
+    NoticeFailed,
     /// Passes of the compensator.
     CompensationScan,
     /// Commits that only the compensator found.
@@ -122,6 +124,7 @@ impl Measure {
             Self::TriggerSuccess { .. } => "lakehouse_asset_trigger_success_total",
             Self::TriggerFailed { .. } => "lakehouse_asset_trigger_failed_total",
             Self::WorkflowEnded { .. } => "lakehouse_asset_workflow_ended_total",
+            Self::NoticeFailed => "lakehouse_asset_notice_failed_total",
             Self::ExtraInstance => "lakehouse_asset_extra_instance_total",
             Self::CompensationScan => "lakehouse_asset_compensation_scan_total",
             Self::CompensationMissed { .. } => "lakehouse_asset_compensation_missed_events",
@@ -154,6 +157,7 @@ impl Measure {
             Self::DependencyReady
             | Self::DeadlinePassed
             | Self::ExtraInstance
+            | Self::NoticeFailed
             | Self::SelfLoop
             | Self::CompensationScan => Vec::new(),
             Self::DependencyBlocked { verdict } => vec![("blocked_by", blocked_by(verdict))],
@@ -321,6 +325,7 @@ mod tests {
             Measure::TriggerFailed { reason: "HTTP_401" },
             Measure::WorkflowEnded { state: FollowedState::Failure },
             Measure::ExtraInstance,
+            Measure::NoticeFailed,
             Measure::CompensationScan,
             Measure::CompensationMissed { source_type: Format::Iceberg },
             Measure::TriggerRetry { trigger_status: StatusWord::Unknown },

@@ -286,6 +286,7 @@ async fn a_connection_and_its_token_are_read() {
         dispatch_queue_url: format!("{endpoint}/000000000000/none"),
         evaluate_queue_url: format!("{endpoint}/000000000000/none"),
         api_token_secret: Some(secret.clone()),
+        notice_bus: None,
     };
     let ports = AwsPorts::new(settings, &sdk);
     ports.warm().await;

@@ -6,6 +6,7 @@
 
 use jiff::Timestamp;
 use lakebell_domain::ids::{InstanceId, TriggerKey};
+use lakebell_domain::notice::Notice;
 use lakebell_domain::trigger::{FollowedState, Sighting, Trigger};
 
 use crate::EngineError;
@@ -88,9 +89,18 @@ impl Dispatcher {
             // Somebody else was told as well; what is new will be told again.
             return Ok(Told::Nothing);
         }
-        let has_ended = next.followed().is_some_and(|followed| followed.state.is_end());
-        let extras = next.extra_instances.iter().filter(|extra| !known.extra_instances.contains(extra)).copied();
-        Ok(Told::News { extras: extras.collect(), has_ended, trigger: Box::new(next) })
+        let extras: Vec<InstanceId> =
+            next.extra_instances.iter().filter(|extra| !known.extra_instances.contains(extra)).copied().collect();
+        let ended = next.followed().filter(|followed| followed.state.is_end());
+        if let Some(followed) = ended {
+            let followed = followed.clone();
+            self.ports.notices.tell(Notice::WorkflowEnded { trigger: (&next).into(), followed });
+        }
+        if !extras.is_empty() {
+            let extras = extras.clone();
+            self.ports.notices.tell(Notice::ExtraInstance { trigger: (&next).into(), extras });
+        }
+        Ok(Told::News { extras, has_ended: ended.is_some(), trigger: Box::new(next) })
     }
 
     /// The trigger with what the scheduler says about its instance; `None` where that is nothing new.

@@ -9,6 +9,7 @@
 
 pub mod contract;
 mod items;
+mod notices;
 mod queue;
 mod scheduler;
 mod storage;
@@ -19,6 +20,7 @@ mod time;
 mod world;
 
 pub use items::MemoryItems;
+pub use notices::MemoryNotices;
 pub use queue::MemoryQueue;
 pub use scheduler::{Instance, MemoryScheduler, StartFault};
 pub use storage::MemoryStorage;

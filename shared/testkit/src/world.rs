@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lakebell_engine::ports::Ports;
 
-use crate::{MemoryItems, MemoryQueue, MemoryStorage, SeededRandom, SimClock, Tap};
+use crate::{MemoryItems, MemoryNotices, MemoryQueue, MemoryStorage, SeededRandom, SimClock, Tap};
 
 /// Everything outside the engine, in memory. Clones share it.
 #[derive(Clone)]
@@ -19,6 +19,8 @@ pub struct World {
     pub clock: SimClock,
     /// Randomness.
     pub random: SeededRandom,
+    /// Notices that were told.
+    pub notices: Arc<MemoryNotices>,
     /// The log of calls and the plan of faults.
     pub tap: Tap,
 }
@@ -32,6 +34,7 @@ impl World {
             queue: Arc::new(MemoryQueue::new()),
             clock: SimClock::default(),
             random: SeededRandom::new(seed),
+            notices: Arc::new(MemoryNotices::default()),
             tap: Tap::new(),
         }
     }
@@ -44,6 +47,7 @@ impl World {
             queue: self.tap.on(self.queue.clone()),
             clock: Arc::new(self.clock.clone()),
             random: Arc::new(self.random.clone()),
+            notices: self.notices.clone(),
         }
     }
 
@@ -55,6 +59,7 @@ impl World {
             queue: self.queue.clone(),
             clock: Arc::new(self.clock.clone()),
             random: Arc::new(self.random.clone()),
+            notices: self.notices.clone(),
         }
     }
 }

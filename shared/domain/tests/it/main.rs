@@ -16,6 +16,7 @@ mod keys;
 mod locations;
 mod machine;
 mod notes;
+mod notices;
 mod reasons;
 mod reference;
 mod refusals_of_conditions;

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use lakebell_domain::evaluation::Evaluation;
 use lakebell_domain::ids::{AssetId, TargetId, TraceId, TriggerKey};
+use lakebell_domain::notice::Notice;
 use lakebell_domain::trigger::{Status, Trigger};
 
 use crate::EngineError;
@@ -170,6 +171,11 @@ async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again
                 };
                 if claim::keep_note(ports, &loaded, noted).await? {
                     let is_late = noted.alarmed != loaded.cursor.value.alarmed;
+                    if let Some(deadline) = evaluation.timed_out.filter(|_| is_late) {
+                        let (verdict, reason) =
+                            (evaluation.verdict, evaluation.reason.as_ref().map(|reason| reason.code));
+                        ports.notices.tell(Notice::TargetLate { target, deadline, verdict, reason });
+                    }
                     return Ok(Evaluated { evaluation, claimed: None, is_late });
                 }
             }

@@ -1,6 +1,7 @@
 //! What the use cases need from the outside, one narrow trait for each need.
 
 pub mod items;
+pub mod notices;
 pub mod queue;
 pub mod scheduler;
 pub mod storage;
@@ -21,4 +22,6 @@ pub struct Ports {
     pub clock: Arc<dyn time::Clock>,
     /// Randomness.
     pub random: Arc<dyn time::Random>,
+    /// Notices to whoever wants to react.
+    pub notices: Arc<dyn notices::Notices>,
 }

@@ -13,6 +13,7 @@ mod fixtures;
 mod follow;
 mod formats;
 mod lineage;
+mod notices;
 mod observe;
 mod operate;
 mod partitions;
