@@ -130,9 +130,23 @@ class Rights(unittest.TestCase):
         for statement in statements(RESOURCES):
             self.assertNotIn("*", as_list(statement.get("Resource", [])), statement.get("Sid"))
 
-    def test_the_lake_is_only_read(self):
-        actions = {a for s in statements(RESOURCES) for a in as_list(s["Action"]) if a.startswith(("s3:", "kms:"))}
-        self.assertEqual(actions, {"s3:GetObject", "s3:ListBucket", "kms:Decrypt"})
+    def test_the_lake_is_only_read_but_for_consumer_files_where_they_are_asked_for(self):
+        reads = {"s3:GetObject", "s3:ListBucket", "kms:Decrypt"}
+        written = []
+        for statement in statements(RESOURCES):
+            actions = {a for a in as_list(statement["Action"]) if a.startswith(("s3:", "kms:"))}
+            if actions - reads:
+                written.append(statement["Sid"])
+                self.assertIn(actions, ({"s3:PutObject"}, {"kms:GenerateDataKey"}))
+                if actions == {"s3:PutObject"}:
+                    self.assertIn("/*/consumer/consumer-lakebell-*", json.dumps(statement["Resource"]))
+        self.assertEqual(written, ["Consumers", "ConsumersOfCreatedBucket", "ConsumerKeys"])
+        conditional = {branches[1]["Sid"]: branches[0] for branches in found(RESOURCES, "Fn::If")
+                       if isinstance(branches[1], dict) and branches[1].get("Sid") in written}
+        self.assertEqual(set(conditional), set(written))
+        for condition in conditional.values():
+            self.assertIn({"Condition": "WritesConsumers"}, TEMPLATE["Conditions"][condition]["Fn::And"])
+        self.assertEqual(TEMPLATE["Parameters"]["KeepConsumers"]["Default"], "false")
 
     def test_secrets_are_read_by_name_only(self):
         for statement in statements(RESOURCES):
@@ -146,6 +160,46 @@ class Rights(unittest.TestCase):
         self.assertFalse(hidden & set(found(TEMPLATE["Outputs"], "Ref")))
         for name, function in of_type("AWS::Serverless::Function").items():
             self.assertFalse(hidden & set(found(function, "Ref")), name)
+
+
+class Access(unittest.TestCase):
+    """Who may call the API. That IAM is checked cannot be tried locally: MiniStack checks no signature."""
+
+    def test_iam_closes_all_but_the_paths_with_a_token(self):
+        methods = of_type("AWS::ApiGateway::Method")
+        resources = of_type("AWS::ApiGateway::Resource")
+        self.assertEqual(set(methods), {"ApiMethod", "ApiWritersMethod"})
+        self.assertEqual(methods["ApiMethod"]["AuthorizationType"], {"Fn::If": ["ByIam", "AWS_IAM", "NONE"]})
+        self.assertEqual(methods["ApiWritersMethod"]["AuthorizationType"], "NONE")
+        writers = resources[methods["ApiWritersMethod"]["ResourceId"]["Ref"]]
+        self.assertEqual(writers["PathPart"], "{proxy+}")
+        self.assertEqual(resources[writers["ParentId"]["Ref"]]["PathPart"], "w")
+
+    def test_the_function_trusts_the_gateway_only_where_it_checks(self):
+        variables = of_type("AWS::Serverless::Function")["PushApi"]["Environment"]["Variables"]
+        self.assertEqual(variables["LAKEBELL_API_AUTHORIZATION"], {"Ref": "ApiAuthorization"})
+        self.assertEqual(TEMPLATE["Parameters"]["ApiAuthorization"]["Default"], "TOKEN")
+
+    def test_changing_the_authorization_deploys_anew(self):
+        deployments = {name: RESOURCES[name]["Condition"] for name in of_type("AWS::ApiGateway::Deployment")}
+        self.assertEqual(deployments, {"ApiDeploymentByToken": "ByToken", "ApiDeploymentByIam": "ByIam"})
+        stage = of_type("AWS::ApiGateway::Stage")["ApiStage"]["DeploymentId"]
+        self.assertEqual(stage, {"Fn::If": ["ByIam", {"Ref": "ApiDeploymentByIam"}, {"Ref": "ApiDeploymentByToken"}]})
+        for name in deployments:
+            waits = set(RESOURCES[name]["DependsOn"])
+            self.assertTrue(waits >= set(of_type("AWS::ApiGateway::Method")), name)
+            self.assertTrue(waits >= set(of_type("AWS::ApiGateway::GatewayResponse")), name)
+
+    def test_the_gateway_throttles(self):
+        settings = of_type("AWS::ApiGateway::Stage")["ApiStage"]["MethodSettings"]
+        self.assertEqual(settings[0]["ThrottlingRateLimit"], {"Ref": "ApiRateLimit"})
+        self.assertEqual(settings[0]["ThrottlingBurstLimit"], {"Ref": "ApiBurstLimit"})
+
+    def test_paths_are_not_logged_because_some_hold_a_token(self):
+        for name, stage in of_type("AWS::ApiGateway::Stage").items():
+            self.assertNotIn("AccessLogSetting", stage, name)
+            for settings in stage["MethodSettings"]:
+                self.assertNotIn("LoggingLevel", settings, name)
 
 
 class Notifications(unittest.TestCase):

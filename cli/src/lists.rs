@@ -2,7 +2,7 @@
 
 use lakebell_domain::asset::AssetKey;
 use lakebell_domain::ids::ProjectCode;
-use lakebell_domain::state::{AssetState, Register};
+use lakebell_domain::state::{AssetState, Register, Unnotified};
 use lakebell_domain::version::Version;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -74,6 +74,13 @@ fn registers(state: &AssetState) -> Vec<(&'static str, String)> {
     }
     if let Some(trouble) = &state.trouble {
         rows.push(("trouble", paint(BAD, &format!("since {}: {}", trouble.since, trouble.detail))));
+    }
+    if let Some(unnotified) = state.unnotified.filter(Unnotified::is_lasting) {
+        let text = format!(
+            "none since {}: {} commits were found by {} scans alone; does the bucket still notify?",
+            unnotified.since, unnotified.commits, unnotified.scans
+        );
+        rows.push(("notifications", paint(WAIT, &text)));
     }
     if let Some(hole) = &state.hole {
         rows.push(("missing", paint(WAIT, &format!("commit {} since {}", hole.ordinal, hole.first_seen))));

@@ -15,6 +15,7 @@ mod plan;
 mod report;
 mod settings;
 mod text;
+mod tokens;
 mod triggers;
 mod why;
 
@@ -80,6 +81,7 @@ async fn run(cli: Cli) -> Result<Report, CliError> {
         Command::Unregistered => lists::unregistered(&api()?, of_project()?).await,
         Command::AcceptRewrite { key } => lists::accept_rewrite(&api()?, of_project()?, key).await,
         Command::Observe { key } => lists::observe(&api()?, of_project()?, key).await,
+        Command::Tokens(command) => tokens::run(&api()?, project, command).await,
         Command::Table(TableCommand::Inspect(args)) => inspect::run(args).await,
     }
 }

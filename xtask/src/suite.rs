@@ -14,15 +14,18 @@ use crate::workspace::Workspace;
 
 /// The end-to-end tests.
 const END_TO_END: &str = "lakebell-tests";
+/// What writers' own clients are.
+const CLIENTS: &str = "tests/clients/requirements.txt";
 /// How many of them run side by side. They mostly wait, so more than there are processors.
 const SIDE_BY_SIDE: &str = "8";
 
-/// The Python environments: of the emulator, of the linter, and of the real writer of tables.
+/// The Python environments: of the emulator, of the linter, of the real writer of tables, and of writers' clients.
 #[derive(Debug)]
 struct Environments {
     aws: Venv,
     sam: Venv,
     writer: Option<Venv>,
+    clients: Option<Venv>,
 }
 
 /// Run it all; the first failure ends it, with nothing left running.
@@ -40,20 +43,26 @@ pub(crate) fn run(workspace: &Workspace, progress: &Progress, quick: bool) -> Ou
         environments.join().map_err(|_| Failure::new("the thread that makes the Python environments died"))?
     })?;
     template(workspace, progress, &environments)?;
-    if let Some(writer) = &environments.writer {
-        end_to_end(workspace, progress, writer)?;
+    if let (Some(writer), Some(clients)) = (&environments.writer, &environments.clients) {
+        progress.step("writers' own clients", || {
+            let mut cargo = workspace.cargo();
+            cargo.args(["test", "--locked", "--package", "lakebell-push-api", "--test", "it", "clients::"]);
+            process::run(cargo.env("LAKEBELL_CLIENTS_PYTHON", clients.program("python")))
+        })?;
+        end_to_end(workspace, progress, writer, clients)?;
     }
     progress.say("all passed");
     Ok(())
 }
 
-/// The writer is for the end-to-end tests alone.
+/// The writer and the clients are for the slower tests alone.
 fn environments(workspace: &Workspace, progress: &Progress, quick: bool) -> Outcome<Environments> {
     progress.step("Python environments", || {
         Ok(Environments {
             aws: Venv::ensure(workspace, "venv", "localstack/requirements.txt")?,
             sam: Venv::ensure(workspace, "venv-sam", "localstack/requirements-sam.txt")?,
             writer: if quick { None } else { Some(demo::writer(workspace)?) },
+            clients: if quick { None } else { Some(Venv::ensure(workspace, "venv-clients", CLIENTS)?) },
         })
     })
 }
@@ -72,7 +81,7 @@ fn template(workspace: &Workspace, progress: &Progress, environments: &Environme
 }
 
 /// The end-to-end tests, on a local AWS on a free port, which is stopped whatever comes of them.
-fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv) -> Outcome {
+fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv, clients: &Venv) -> Outcome {
     progress.step("building the command line", || {
         process::run(workspace.cargo().args(["build", "--locked", "--package", "lakebell-cli"]))
     })?;
@@ -91,6 +100,7 @@ fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv) -> Outc
         cargo.env("LAKEBELL_LOCAL", local::description(workspace, local.port));
         cargo.env("LAKEBELL_CLI", workspace.target("debug/lakebell"));
         cargo.env("LAKEBELL_WRITER_PYTHON", writer.program("python"));
+        cargo.env("LAKEBELL_CLIENTS_PYTHON", clients.program("python"));
         process::run(&mut cargo)
     });
     local::down(workspace, progress, Some(local.port), false)?;

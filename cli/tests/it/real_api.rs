@@ -119,6 +119,19 @@ fn a_file_is_applied_explained_and_pruned() {
     assert_eq!(run(&["redrive", "--all"]).succeeded().out, "No trigger has failed.\n");
     assert_eq!(run(&["unregistered", "--json"]).succeeded().json(), json!({ "items": [] }));
 
+    let made = run(&["tokens", "create", "flink", "--rights", "read,declare"]).succeeded().out;
+    assert!(made.contains("lakebell_") && made.contains("It is not shown again."), "{made}");
+    let made = run(&["tokens", "create", "ops", "--rights", "read", "--life", "7", "--json"]).succeeded().json();
+    let (id, token) = (made["id"].as_str().unwrap(), made["token"].as_str().unwrap());
+    let as_it = [("LAKEBELL_API_URL", url.as_str()), ("LAKEBELL_API_TOKEN", token), ("LAKEBELL_PROJECT", "7")];
+    assert!(lakebell_in(&folder, &["assets"], &as_it).succeeded().out.contains("paimon://ods/orders"));
+    let refused = lakebell_in(&folder, &["pause", "dwd"], &as_it);
+    assert!(refused.status == 1 && refused.err.contains("`operate`"), "{}", refused.err);
+    assert!(run(&["tokens", "rotate", id, "--overlap", "1"]).succeeded().out.contains("good for 1 hours"));
+    assert!(run(&["tokens", "list"]).succeeded().out.contains("read,declare"));
+    assert!(run(&["tokens", "revoke", id]).succeeded().out.contains("is revoked"));
+    assert!(run(&["tokens", "list"]).succeeded().out.contains("revoked"));
+
     fs::write(folder.join("lakebell.yaml"), "project: 7\n").unwrap();
     let pruned = run(&["apply", "--prune", "--json"]).succeeded().json();
     assert_eq!(pruned["summary"]["delete"], 3, "{pruned}");

@@ -7,11 +7,14 @@ use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::event::Source;
 use lakebell_domain::ids::TraceId;
 use lakebell_engine::evaluate::{Subject, evaluate_all};
+use lakebell_engine::inbox::{self, Accepted, Content, Letter};
 use lakebell_engine::observe::{Hint, Look};
+use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::queue::Message;
-use lakebell_engine::{EngineError, ErrorKind, store};
+use lakebell_engine::watch::Watched;
+use lakebell_engine::{EngineError, ErrorKind, compensate, consumer, store};
 pub use lakebell_lambda::ComeAgain;
-use lakebell_lambda::{deadline, deliver_notices, hand_back, report_evaluated};
+use lakebell_lambda::{deadline, deliver_notices, hand_back, report_evaluated, report_worked};
 use lambda_runtime::LambdaEvent;
 use serde_json::Value;
 use tracing::Instrument;
@@ -61,9 +64,7 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
 async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Context) -> Result<(), EngineError> {
     let Context { watcher, metrics } = context;
     let ports = watcher.ports();
-    if deadline.duration_since(ports.clock.now()) < ENOUGH_TIME {
-        return Err(EngineError::new(ErrorKind::Unavailable, "too little time is left in this invocation"));
-    }
+    enough_time(deadline, ports)?;
     match work {
         Work::Object(created) => {
             let watched = watcher.created(created, trace).await?;
@@ -73,6 +74,14 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
             let hint = Hint { asset: *asset, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
             let watched = watcher.look(&hint).await?;
             report::scanned(metrics, &watched, ports.clock.now());
+            if let Watched::Observed { observed, .. } = &watched {
+                // Whatever comes of it: the asset has been looked at.
+                report::kept(metrics, &observed.head.value, consumer::keep(ports, observed).await);
+            }
+        }
+        Work::Message(Message::LookForTables { warehouse, .. }) => {
+            let looked = compensate::look_for_tables(ports, warehouse, trace, deadline - ENOUGH_TIME).await?;
+            report::looked_for_tables(metrics, warehouse, &looked);
         }
         Work::Message(Message::Evaluate { targets, .. }) => {
             let subject = |target: &_| Subject { target: Clone::clone(target), members: None };
@@ -80,8 +89,30 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
             let evaluated = evaluate_all(ports, &subjects, &BTreeMap::new(), trace).await?;
             report_evaluated(metrics, &evaluated);
         }
+        Work::Message(Message::Letters { receipts, .. }) => {
+            for receipt in receipts {
+                enough_time(deadline, ports)?;
+                if let Some(worked) = Box::pin(inbox::work(ports, receipt, trace)).await? {
+                    report_worked(metrics, receipt, &worked);
+                }
+            }
+        }
+        Work::Entry(entry) => {
+            let named = (entry.source.clone(), entry.id.clone());
+            let letter = Letter::new(ports, None, named, Content::Entry(entry.clone()), trace);
+            if inbox::accept(ports, vec![letter], trace).await.contains(&Accepted::NotNow) {
+                return Err(EngineError::new(ErrorKind::Unavailable, "the event could not be stored"));
+            }
+        }
         // The unwrapper refuses it.
         Work::Message(_) => {}
+    }
+    Ok(())
+}
+
+fn enough_time(deadline: Timestamp, ports: &Ports) -> Result<(), EngineError> {
+    if deadline.duration_since(ports.clock.now()) < ENOUGH_TIME {
+        return Err(EngineError::new(ErrorKind::Unavailable, "too little time is left in this invocation"));
     }
     Ok(())
 }
@@ -97,6 +128,6 @@ fn traces(deliveries: &[Delivery], context: &Context) -> Result<Vec<TraceId>, Co
 const fn trace_of(work: &Work) -> Option<&TraceId> {
     match work {
         Work::Message(message) => Some(message.trace()),
-        Work::Object(_) => None,
+        Work::Object(_) | Work::Entry(_) => None,
     }
 }

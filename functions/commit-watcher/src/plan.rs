@@ -4,6 +4,7 @@
 //! never shows the engine a gap; the same object delivered twice is looked at once. Evaluations
 //! come last and see what the batch advanced.
 
+use lakebell_decoders::Entry;
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::watch::{CommitKey, Created};
 
@@ -17,6 +18,8 @@ pub(crate) enum Work {
     Object(Created),
     /// Do what the message asks for.
     Message(Message),
+    /// Store what a service of AWS says.
+    Entry(Box<Entry>),
 }
 
 /// One thing to do, with the deliveries that asked for it.
@@ -39,6 +42,7 @@ pub(crate) fn plan(deliveries: &[Delivery]) -> Vec<Step> {
             let work = match finding {
                 Finding::Object { created, .. } => Work::Object(created.clone()),
                 Finding::Message(message) => Work::Message(message.clone()),
+                Finding::Service(entry) => Work::Entry(entry.clone()),
                 Finding::Ignored(_) | Finding::Refused(_) => return None,
             };
             Some(Step { work, deliveries: vec![at] })
@@ -66,7 +70,10 @@ fn place(work: &Work) -> Place<'_> {
             };
             (0, bucket, root, branch, number, key, etag.as_deref())
         }
-        Work::Message(Message::Observe { .. }) => (1, "", String::new(), None, 0, "", None),
+        Work::Message(Message::Observe { .. } | Message::LookForTables { .. }) => {
+            (1, "", String::new(), None, 0, "", None)
+        }
+        Work::Entry(entry) => (1, &entry.source, entry.id.clone(), None, 0, "", None),
         Work::Message(_) => (2, "", String::new(), None, 0, "", None),
     }
 }
@@ -104,7 +111,7 @@ mod tests {
                 Work::Object(created) => (created.key, step.deliveries),
                 Work::Message(message) if message == observe => ("observe".to_owned(), step.deliveries),
                 Work::Message(message) if message == evaluate => ("evaluate".to_owned(), step.deliveries),
-                Work::Message(other) => panic!("{other:?}"),
+                other => panic!("{other:?}"),
             })
             .collect();
         let expected = [
@@ -133,7 +140,7 @@ mod tests {
             .into_iter()
             .filter_map(|step| match step.work {
                 Work::Object(created) => Some(created.key),
-                Work::Message(_) => None,
+                Work::Message(_) | Work::Entry(_) => None,
             })
             .collect();
         assert_eq!(planned, expected);

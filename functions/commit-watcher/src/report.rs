@@ -6,12 +6,15 @@
 use std::error::Error;
 
 use jiff::Timestamp;
-use lakebell_aws::{Measure, Metrics};
-use lakebell_domain::asset::Format;
+use lakebell_aws::{Measure, Metrics, OlderThan};
+use lakebell_domain::asset::{Format, Location};
 use lakebell_domain::event::Outcome;
 use lakebell_domain::state::AssetState;
 use lakebell_engine::EngineError;
-use lakebell_engine::observe::Observed;
+use lakebell_engine::compensate::Looked;
+use lakebell_engine::consumer::Kept;
+use lakebell_engine::observe::{Observed, was_untold};
+use lakebell_engine::records::AssetHead;
 use lakebell_engine::watch::Watched;
 use lakebell_lambda::report_evaluated;
 
@@ -36,7 +39,7 @@ pub(crate) fn finding(metrics: &Metrics, finding: &Finding) {
                 "a key is kept as it came"
             );
         }
-        Finding::Object { .. } | Finding::Message(_) => {}
+        Finding::Object { .. } | Finding::Message(_) | Finding::Service(_) => {}
     }
 }
 
@@ -74,9 +77,21 @@ pub(crate) fn scanned(metrics: &Metrics, watched: &Watched, now: Timestamp) {
     if let Watched::Observed { observed, evaluated, .. } = watched {
         let source_type = observed.head.value.key.format();
         let asset_key = observed.head.value.key.to_string();
-        let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Advanced | Outcome::Maintenance);
-        for _ in observed.outcomes.iter().filter(|(_, outcome)| is_new(outcome)) {
+        let missed = observed.outcomes.iter().filter(|(kind, outcome)| was_untold(*kind, outcome)).count();
+        for _ in 0..missed {
             metrics.count(Measure::CompensationMissed { source_type }, &[("assetKey", &asset_key)]);
+        }
+        let unnotified =
+            observed.head.value.state.unnotified.filter(|unnotified| missed > 0 && unnotified.is_lasting());
+        if let Some(unnotified) = unnotified {
+            metrics.count(Measure::NotificationsMissing { source_type }, &[("assetKey", &asset_key)]);
+            tracing::warn!(
+                assetKey = asset_key,
+                reason = "notifications_missing",
+                scans = unnotified.scans,
+                since = %unnotified.since,
+                "only scans find commits of this asset: does its bucket still notify?"
+            );
         }
         if observed.outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Duplicate) {
             tracing::info!(assetKey = asset_key, outcome = "duplicate", "a scan found nothing new");
@@ -134,10 +149,59 @@ fn lags(metrics: &Metrics, state: &AssetState, source_type: Format, about: &[(&'
     let age = |millis: i64| Timestamp::from_millisecond(millis).ok().map(|at| now.duration_since(at).as_secs_f64());
     if let Some(seconds) = state.committed_at.and_then(|at| age(at.0)) {
         metrics.record(Measure::StateLag { source_type }, seconds, about);
+        for older_than in OlderThan::passed_by(seconds) {
+            metrics.count(Measure::AssetOlder { source_type, older_than }, about);
+        }
     }
     if let Some(seconds) = state.watermark.as_ref().and_then(|watermark| age(watermark.at.0)) {
         metrics.record(Measure::WatermarkLag { source_type }, seconds, about);
     }
+}
+
+/// What became of an asset's consumer file.
+pub(crate) fn kept(metrics: &Metrics, head: &AssetHead, kept: Result<Kept, EngineError>) {
+    let asset_key = head.key.to_string();
+    let outcome = match kept {
+        Ok(Kept::NotAsked | Kept::Unchanged) => return,
+        Ok(Kept::Moved(next)) => {
+            tracing::info!(assetKey = asset_key, nextSnapshot = next, "the consumer file was moved");
+            "moved"
+        }
+        Ok(Kept::Lost) => "lost",
+        Err(error) => {
+            let cause: &(dyn Error + 'static) = &error;
+            tracing::error!(
+                assetKey = asset_key,
+                error = cause,
+                reason = error.kind().code(),
+                "the consumer file could not be kept up to date: snapshots may expire unread"
+            );
+            "failed"
+        }
+    };
+    metrics.count(Measure::ConsumerFile { outcome }, &[("assetKey", &asset_key)]);
+}
+
+/// A look for new tables of a warehouse.
+pub(crate) fn looked_for_tables(metrics: &Metrics, warehouse: &Location, looked: &Looked) {
+    let warehouse = warehouse.to_string();
+    for table in &looked.registered {
+        let about = [("warehouse", warehouse.as_str()), ("assetKey", &table.to_string())];
+        metrics.count(Measure::TableDiscovered { source_type: table.format() }, &about);
+        tracing::info!(warehouse, assetKey = %table, "a scan found a new table of a warehouse");
+    }
+    for refused in &looked.refused {
+        let location = refused.location.to_string();
+        metrics.count(Measure::EventInvalid { source_type: None, reason: "table_refused" }, &[("location", &location)]);
+        tracing::warn!(warehouse, location, reason = refused.reason, "a table of a warehouse could not be registered");
+    }
+    tracing::info!(
+        warehouse,
+        tables = looked.tables,
+        registered = looked.registered.len(),
+        isComplete = looked.is_complete,
+        "looked for new tables"
+    );
 }
 
 /// A step that failed. `again` says that its messages are handed back.

@@ -13,6 +13,7 @@
 mod key;
 mod shapes;
 
+use lakebell_decoders::Entry;
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::watch::Created;
 use serde_json::Value;
@@ -38,6 +39,8 @@ pub enum Finding {
     },
     /// Lakebell told itself something.
     Message(Message),
+    /// A service of AWS says something about tables: Glue, S3 Tables.
+    Service(Box<Entry>),
     /// It is understood and means nothing here.
     Ignored(Ignored),
     /// It is not understood.

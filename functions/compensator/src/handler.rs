@@ -24,15 +24,19 @@ impl From<Failed> for Diagnostic {
     }
 }
 
-/// A tick `{"task": "sweep"}` only sweeps; every other one sweeps and then hands out a pass.
+/// A tick `{"task": "sweep"}` sweeps and hands out the assets whose own interval is over; every other
+/// one sweeps and then hands out a pass.
 pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<(), Failed> {
     let trace = store::new_trace(&*context.ports.random)?;
     let swept = compensate::sweep(&context.ports, &trace).await?;
     log_sweep(swept, &trace.to_string());
+    let deadline = deadline(event.context.deadline) - RESERVE;
     if event.payload["task"] == "sweep" {
+        let due = compensate::scan_due(&context.ports, &trace, deadline).await?;
+        tracing::info!(traceId = %trace, assets = due, "handed out the assets whose own interval is over");
+        deliver_notices(&context.ports, &context.metrics).await;
         return Ok(());
     }
-    let deadline = deadline(event.context.deadline) - RESERVE;
     let pass = compensate::pass(&context.ports, &trace, deadline).await?;
     context.metrics.count(Measure::CompensationScan, &[]);
     log_pass(pass, &trace.to_string());
@@ -42,14 +46,32 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<(), 
 
 #[allow(non_snake_case)] // the field names of the logs
 fn log_sweep(swept: Sweep, traceId: &str) {
-    let Sweep { sent_again, woken, looked_into, moved, timed, followed } = swept;
-    tracing::info!(traceId, sentAgain = sent_again, woken, lookedInto = looked_into, moved, timed, followed, "swept");
+    let Sweep { sent_again, woken, looked_into, moved, timed, letters, followed } = swept;
+    tracing::info!(
+        traceId,
+        sentAgain = sent_again,
+        woken,
+        lookedInto = looked_into,
+        moved,
+        timed,
+        letters,
+        followed,
+        "swept"
+    );
 }
 
 #[allow(non_snake_case)] // the field names of the logs
 fn log_pass(pass: Pass, traceId: &str) {
-    let Pass { assets, targets, is_complete } = pass;
-    tracing::info!(traceId, assets, targets, isComplete = is_complete, "handed out a pass");
+    let Pass { assets, targets, warehouses, passed_over, is_complete } = pass;
+    tracing::info!(
+        traceId,
+        assets,
+        targets,
+        warehouses,
+        passedOver = passed_over,
+        isComplete = is_complete,
+        "handed out a pass"
+    );
 }
 
 #[cfg(test)]
@@ -73,15 +95,18 @@ mod tests {
             let path = format!("{}/../../events/compensator/{sample}.json", env!("CARGO_MANIFEST_DIR"));
             let payload = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
             let world = tick(payload).await;
-            assert_eq!(world.tap.count(lakebell_testkit::Op::Query), 32, "both registries, 16 shards each");
+            let queries = world.tap.count(lakebell_testkit::Op::Query);
+            assert_eq!(queries, 33, "both registries, 16 shards each, and the list of warehouses");
             assert_eq!(world.tap.count(lakebell_testkit::Op::Index), 16);
         }
     }
 
     #[tokio::test]
-    async fn a_sweep_reads_only_the_timers() {
+    async fn a_sweep_reads_the_timers_and_the_registry_of_assets() {
         let world = tick(json!({"task": "sweep"})).await;
-        assert_eq!(world.tap.count(lakebell_testkit::Op::Index), 16);
-        assert_eq!(world.tap.total(), 16);
+        let count = |op| world.tap.count(op);
+        assert_eq!((count(lakebell_testkit::Op::Index), count(lakebell_testkit::Op::Query)), (16, 16));
+        assert_eq!((count(lakebell_testkit::Op::Get), count(lakebell_testkit::Op::Write)), (1, 1), "the progress");
+        assert_eq!(world.tap.total(), 34);
     }
 }

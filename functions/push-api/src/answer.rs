@@ -16,6 +16,10 @@ const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 pub(crate) struct Answer {
     status: u16,
     body: String,
+    /// Whether it is shown this once, and not kept.
+    is_secret: bool,
+    /// Whether it is an earlier call's.
+    is_replayed: bool,
 }
 
 impl Answer {
@@ -31,7 +35,22 @@ impl Answer {
             let detail = format!("the answer would have {} bytes", body.len());
             return Err(ApiError::new(Code::AnswerTooLarge, detail).hint("ask for less with `limit`"));
         }
-        Ok(Self { status, body })
+        Ok(Self { status, body, is_secret: false, is_replayed: false })
+    }
+
+    /// An answer that is shown once: it is neither logged nor kept.
+    pub(crate) fn secret(status: u16, body: &impl Serialize) -> Result<Self, ApiError> {
+        Ok(Self { is_secret: true, ..Self::with(status, body)? })
+    }
+
+    /// The answer of an earlier call, which this one repeats.
+    pub(crate) const fn replayed(status: u16, body: String) -> Self {
+        Self { status, body, is_secret: false, is_replayed: true }
+    }
+
+    /// The body, if it may be kept.
+    pub(crate) fn to_keep(&self) -> Option<&str> {
+        (!self.is_secret).then_some(self.body.as_str())
     }
 
     /// The HTTP status.
@@ -39,9 +58,19 @@ impl Answer {
         self.status
     }
 
+    /// Whether it is an earlier call's.
+    pub(crate) const fn is_replayed(&self) -> bool {
+        self.is_replayed
+    }
+
+    /// 200 with a document that is there already.
+    pub(crate) fn document(text: &str) -> Self {
+        Self { status: 200, body: text.to_owned(), is_secret: false, is_replayed: false }
+    }
+
     /// 204.
     pub(crate) const fn empty() -> Self {
-        Self { status: 204, body: String::new() }
+        Self { status: 204, body: String::new(), is_secret: false, is_replayed: false }
     }
 }
 
@@ -53,6 +82,9 @@ pub(crate) fn response(answer: Result<Answer, ApiError>, trace: Option<&TraceId>
     }
     let (status_code, body) = match answer {
         Ok(answer) => {
+            if answer.is_replayed {
+                headers.insert("idempotency-replayed", "true".to_owned());
+            }
             if !answer.body.is_empty() {
                 headers.insert("content-type", "application/json".to_owned());
             }

@@ -5,20 +5,23 @@ mod data;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
+use lakebell_decoders::{Entry, Node, catalogs, flink};
 use lakebell_domain::Invalid;
-use lakebell_domain::asset::Format;
 use lakebell_domain::event::EventKind;
-use lakebell_engine::push::{Named, PUSHABLE, Pushed};
+use lakebell_engine::push::{PUSHABLE, Pushed};
 use serde_json::{Map, Value};
 
 use self::data::Data;
 use crate::body;
+use crate::event::Request;
 use crate::problem::ApiError;
 
 /// Longest `id`.
 const MAX_ID_BYTES: usize = 255;
 /// Longest `source`, `subject`, `dataschema` and value of an extension.
 const MAX_TEXT_BYTES: usize = 1_024;
+/// The type of an event whose data is an event of a catalog.
+const CATALOG_EVENT: &str = "io.lakebell.catalog.event.v1";
 /// Most extension attributes.
 const MAX_EXTENSIONS: usize = 32;
 
@@ -36,13 +39,73 @@ pub(crate) fn id_of(document: &Value) -> Option<&str> {
     document.get("id").and_then(Value::as_str).filter(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES)
 }
 
-/// The format of the table that an event is about, where it says so.
-pub(crate) const fn format_of(pushed: &Pushed) -> Format {
-    match &pushed.asset {
-        Named::Key(key) => key.format(),
-        // A location says no format; Paimon is the only one that can be read.
-        Named::Location(_) => Format::Paimon,
+/// In which form a request says that it holds events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// One event, in structured or binary mode.
+    Single,
+    /// A batch.
+    Batch,
+    /// It does not say.
+    Either,
+}
+
+/// What the content type says. The batch form is looked for before the one that its name begins like.
+pub(crate) fn mode(request: &Request) -> Mode {
+    let content_type = request.header("content-type").unwrap_or_default().to_ascii_lowercase();
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        "application/cloudevents-batch+json" => Mode::Batch,
+        "application/cloudevents+json" => Mode::Single,
+        _ if request.header("ce-specversion").is_some() => Mode::Single,
+        _ => Mode::Either,
     }
+}
+
+/// An event in binary mode, its attributes in headers, as one in structured mode; `None` for a request
+/// that is in no binary mode.
+///
+/// Errors: a body that is no JSON.
+pub(crate) fn binary(request: &Request, body: &[u8]) -> Result<Option<Value>, ApiError> {
+    let is_other = request.header("content-type").is_some_and(|text| text.to_ascii_lowercase().contains("cloudevents"));
+    if is_other || request.header("ce-specversion").is_none() {
+        return Ok(None);
+    }
+    let mut event = Map::new();
+    for (name, value) in request.headers_below("ce-").take(MAX_EXTENSIONS + ATTRIBUTES.len()) {
+        let value = percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned();
+        event.insert(name.to_owned(), Value::from(value));
+    }
+    if let Some(content_type) = request.header("content-type") {
+        event.insert("datacontenttype".to_owned(), Value::from(content_type));
+    }
+    event.insert("data".to_owned(), body::read_any(body)?);
+    Ok(Some(Value::Object(event)))
+}
+
+/// What a document of another writer's form comes to: an event of a catalog, bare or as the data of a
+/// `CloudEvent`, or of Flink's catalog listener. `None` for events of Lakebell's own kinds.
+pub(crate) fn foreign(document: &Value) -> Option<Result<Entry, Invalid>> {
+    let node = Node::of(document);
+    if let Some(catalog) = catalogs::whose(&node) {
+        return Some(catalogs::decode(catalog, &node));
+    }
+    let kind = node.get("type").text().unwrap_or_default();
+    if kind == CATALOG_EVENT {
+        let data = node.get("data");
+        let unknown = || Invalid::new("data", "it is no event of Polaris or Nessie", "send the event as it is");
+        return Some(
+            catalogs::whose(data)
+                .ok_or_else(unknown)
+                .and_then(|catalog| catalogs::decode(catalog, data).map_err(|refusal| refusal.within("data"))),
+        );
+    }
+    flink::is_type(kind).then(|| {
+        let attributes = document.as_object().cloned().unwrap_or_default();
+        check_attributes(&attributes)?;
+        let content = flink::decode(kind, &node)?;
+        let named = |name: &str, most: usize| required(&attributes, name, most);
+        Ok(Entry { source: named("source", MAX_TEXT_BYTES)?, id: named("id", MAX_ID_BYTES)?, content })
+    })
 }
 
 /// Reads one event. `place` stands before the fields of errors: empty, or `[3]`.
@@ -180,6 +243,8 @@ fn data(attributes: &mut Map<String, Value>) -> Result<Value, Invalid> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+
+    use lakebell_engine::push::Named;
 
     use super::*;
 

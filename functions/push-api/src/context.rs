@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use lakebell_aws::{AwsPorts, Metrics};
-use lakebell_engine::EngineError;
 use lakebell_engine::ports::Ports;
+use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::auth::{Access, Rate};
 
@@ -14,11 +14,23 @@ use crate::auth::{Access, Rate};
 pub trait Tokens: Send + Sync {
     /// The token; at most 300 s old.
     fn token(&self) -> Pin<Box<dyn Future<Output = Result<String, EngineError>> + Send + '_>>;
+
+    /// The secret that the keys of signatures are derived from; at most 300 s old.
+    ///
+    /// Errors: `Invalid` where the deployment has none.
+    fn signing_secret(&self) -> Pin<Box<dyn Future<Output = Result<String, EngineError>> + Send + '_>> {
+        let message = "this deployment has no signing secret; deploy it with one, or leave `signed` out";
+        Box::pin(async move { Err(EngineError::new(ErrorKind::Invalid, message).with("field", "signed")) })
+    }
 }
 
 impl Tokens for AwsPorts {
     fn token(&self) -> Pin<Box<dyn Future<Output = Result<String, EngineError>> + Send + '_>> {
         Box::pin(self.api_token(false))
+    }
+
+    fn signing_secret(&self) -> Pin<Box<dyn Future<Output = Result<String, EngineError>> + Send + '_>> {
+        Box::pin(self.api_signing_secret())
     }
 }
 

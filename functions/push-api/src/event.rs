@@ -129,6 +129,11 @@ impl Request {
         self.headers.get(name).map(String::as_str)
     }
 
+    /// Headers whose names begin with a text in lower case: what follows it, and their values.
+    pub fn headers_below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.headers.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
+    }
+
     /// The bytes of the body, decompressed.
     ///
     /// Errors: too large, before or after decompression; marked as base64 or gzip and none.

@@ -11,7 +11,7 @@ use crate::answer::{Answer, response};
 use crate::auth::{self, Caller};
 use crate::context::Context;
 use crate::event::{GatewayEvent, GatewayResponse, Request};
-use crate::operations;
+use crate::once;
 use crate::problem::{ApiError, Code};
 use crate::routes::{self, Found, Parameters, Route};
 
@@ -29,11 +29,14 @@ pub(crate) struct Call<'a> {
     pub(crate) parameters: Parameters,
     /// From here to the started workflow.
     pub(crate) trace: &'a TraceId,
-    /// When it came in.
-    pub(crate) began: Instant,
 }
 
 impl Call<'_> {
+    /// Whose writer it is: the project of the token; `None` for the deployment's.
+    pub(crate) fn writer(&self) -> Option<ProjectCode> {
+        if self.route.is_of_project() { self.project().ok() } else { self.caller.project() }
+    }
+
     /// The project that the path names, or that the token in the path is for.
     pub(crate) fn project(&self) -> Result<ProjectCode, ApiError> {
         if !self.route.is_of_project()
@@ -57,7 +60,7 @@ pub async fn handle(event: GatewayEvent, context: &Context) -> GatewayResponse {
         Err(error) => return response(Err(error.into()), None),
     };
     let span = tracing::info_span!("request", traceId = %trace);
-    let served = Box::pin(serve(&request, context, &trace, began)).instrument(span.clone()).await;
+    let served = Box::pin(serve(&request, context, &trace)).instrument(span.clone()).await;
     deliver_notices(&context.ports, &context.metrics).await;
     let _entered = span.enter();
     log(&request, &served, began);
@@ -66,27 +69,35 @@ pub async fn handle(event: GatewayEvent, context: &Context) -> GatewayResponse {
 
 /// What came of a request, as far as it got.
 struct Served {
-    caller: Option<String>,
+    caller: Option<Known>,
     route: Option<&'static Route>,
     answer: Result<Answer, ApiError>,
 }
 
+/// Who sent a request that came in, and what it was about.
+struct Known {
+    name: String,
+    /// What the path names.
+    subject: String,
+}
+
 /// The caller comes first: to nobody anything is said about routes and bodies.
-async fn serve(request: &Request, context: &Context, trace: &TraceId, began: Instant) -> Served {
+async fn serve(request: &Request, context: &Context, trace: &TraceId) -> Served {
     let found = routes::find(&request.method, &request.path);
     let named = if let Found::Route(route, parameters) = &found { Some((*route, parameters)) } else { None };
     let caller = match auth::authenticate(context, request, named).await {
         Ok(caller) => caller,
         Err(error) => return Served { caller: None, route: None, answer: Err(error) },
     };
-    let name = Some(caller.name().to_owned());
+    let subject = named.map(|(_, parameters)| parameters.subject()).unwrap_or_default();
+    let name = Some(Known { name: caller.name().to_owned(), subject });
     match found {
         Found::Route(route, parameters) => {
             let admitted = auth::admit(route, &parameters, &caller).and_then(|()| check_query(route, request));
             let answer = match admitted {
                 Ok(()) => {
-                    let call = Call { context, request, caller, route, parameters, trace, began };
-                    Box::pin(operations::run(route.operation, &call)).await
+                    let call = Call { context, request, caller, route, parameters, trace };
+                    Box::pin(once::run(&call)).await
                 }
                 Err(error) => Err(error),
             };
@@ -121,7 +132,10 @@ fn check_query(route: &Route, request: &Request) -> Result<(), ApiError> {
 /// One line for each request: no payload, no query, of the token its id.
 fn log(request: &Request, served: &Served, began: Instant) {
     let Served { caller, route, answer } = served;
-    let token = caller.as_deref().unwrap_or("none");
+    let token = caller.as_ref().map_or("none", |caller| caller.name.as_str());
+    if let (Some(caller), Some(route)) = (caller, route.filter(|route| route.is_write())) {
+        audit(caller, route, answer);
+    }
     let milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let route = route.map_or("none", |route| route.template);
     let method = known_method(&request.method);
@@ -171,6 +185,17 @@ fn log(request: &Request, served: &Served, began: Instant) {
             }
         }
     }
+}
+
+/// One line for each call that changes something, or would have: who, what, and what came of it.
+fn audit(caller: &Known, route: &Route, answer: &Result<Answer, ApiError>) {
+    let (status, code) = match answer {
+        Ok(answer) => (answer.status(), None),
+        Err(error) => (error.code().status(), Some(error.code().as_str())),
+    };
+    let repeated = answer.as_ref().is_ok_and(Answer::is_replayed);
+    let (token, subject, operation) = (caller.name.as_str(), caller.subject.as_str(), route.operation.name());
+    tracing::info!(audit = true, token, operation, subject, status, code, repeated, "audit");
 }
 
 /// A method is text that a caller chose.

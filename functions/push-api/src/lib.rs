@@ -13,6 +13,7 @@ mod context;
 pub mod event;
 pub mod handler;
 mod list;
+mod once;
 mod operations;
 pub mod path;
 mod problem;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lakebell_aws::{AwsPorts, Metrics, logging};
 use lakebell_push_api::event::GatewayEvent;
-use lakebell_push_api::{Context, handler};
+use lakebell_push_api::{Access, Context, Rate, handler};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
 #[tokio::main]
@@ -12,7 +12,10 @@ async fn main() -> Result<(), Error> {
     logging::init();
     let aws = Arc::new(AwsPorts::from_env().await?);
     aws.warm().await;
-    let context = Arc::new(Context::new(aws.ports(), aws, Metrics::from_env()));
+    let settings = aws.settings();
+    let rate = settings.api_token_rate.map_or_else(Rate::default, Rate::of);
+    let access = Arc::new(Access::new(rate, settings.gateway_checks_signers));
+    let context = Arc::new(Context { ports: aws.ports(), tokens: aws, metrics: Metrics::from_env(), access });
     lambda_runtime::run(service_fn(move |event: LambdaEvent<GatewayEvent>| {
         let context = Arc::clone(&context);
         async move { Ok::<_, Error>(handler::handle(event.payload, &context).await) }

@@ -28,6 +28,12 @@ pub enum Code {
     TooLarge,
     /// The token has sent more requests than its rate.
     RateLimited,
+    /// The key of a call was used for another one.
+    IdempotencyKeyReused,
+    /// The same call under the same key is running.
+    IdempotencyRunning,
+    /// The call under this key was carried out, and its answer was not kept.
+    IdempotencyAnswerGone,
     /// An event about a table that is not registered; stands in the event's own answer.
     UnknownAsset,
     /// The answer would be over the limit of a gateway.
@@ -36,13 +42,16 @@ pub enum Code {
 
 impl Code {
     /// The codes that only the API has, for the check that each has its page.
-    pub const OWN: [Self; 8] = [
+    pub const OWN: [Self; 11] = [
         Self::Unauthenticated,
         Self::Forbidden,
         Self::NoSuchRoute,
         Self::MethodNotAllowed,
         Self::TooLarge,
         Self::RateLimited,
+        Self::IdempotencyKeyReused,
+        Self::IdempotencyRunning,
+        Self::IdempotencyAnswerGone,
         Self::UnknownAsset,
         Self::AnswerTooLarge,
     ];
@@ -54,6 +63,9 @@ impl Code {
             Self::Unauthenticated => "UNAUTHENTICATED",
             Self::Forbidden => "FORBIDDEN",
             Self::RateLimited => "RATE_LIMITED",
+            Self::IdempotencyKeyReused => "IDEMPOTENCY_KEY_REUSED",
+            Self::IdempotencyRunning => "IDEMPOTENCY_RUNNING",
+            Self::IdempotencyAnswerGone => "IDEMPOTENCY_ANSWER_GONE",
             Self::NoSuchRoute => "NO_SUCH_ROUTE",
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
             Self::TooLarge => "TOO_LARGE",
@@ -70,7 +82,8 @@ impl Code {
             Self::Engine(ErrorKind::Denied) | Self::Forbidden => 403,
             Self::Engine(ErrorKind::NotFound) | Self::NoSuchRoute | Self::UnknownAsset => 404,
             Self::MethodNotAllowed => 405,
-            Self::Engine(ErrorKind::Conflict) => 409,
+            Self::Engine(ErrorKind::Conflict) | Self::IdempotencyRunning | Self::IdempotencyAnswerGone => 409,
+            Self::IdempotencyKeyReused => 422,
             Self::TooLarge => 413,
             // Not 429: several writers' clients repeat a 503 and drop what was answered with a 429.
             Self::Engine(ErrorKind::Contention | ErrorKind::Unavailable) | Self::RateLimited => 503,
@@ -93,6 +106,9 @@ impl Code {
             Self::Unauthenticated => "Not authenticated",
             Self::Forbidden => "The token does not allow this",
             Self::RateLimited => "Too many requests",
+            Self::IdempotencyKeyReused => "The key was used for another call",
+            Self::IdempotencyRunning => "The same call is running",
+            Self::IdempotencyAnswerGone => "The answer was not kept",
             Self::NoSuchRoute => "No such route",
             Self::MethodNotAllowed => "The route takes another method",
             Self::TooLarge => "Too large",
@@ -219,7 +235,7 @@ impl ApiError {
     /// The headers that go with it.
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         let mut headers = vec![("content-type", "application/problem+json".to_owned())];
-        if self.is_retryable() {
+        if self.is_retryable() || self.code == Code::IdempotencyRunning {
             headers.push(("retry-after", "2".to_owned()));
         }
         if self.code == Code::Unauthenticated {

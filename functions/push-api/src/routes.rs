@@ -11,6 +11,8 @@ use crate::path;
 /// A parameter of a path: it stands for one segment, `{assetKey}` for the segments of a decoded
 /// key.
 const ASSET_KEY: &str = "{assetKey}";
+/// Longest subject in a line of audit.
+const MAX_SUBJECT_CHARS: usize = 300;
 
 /// What a route does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,7 +55,32 @@ pub enum Operation {
     PutWarehouse,
     ListWarehouses,
     DeleteWarehouse,
+    CreateToken,
+    ListTokens,
+    RotateToken,
+    RevokeToken,
+    ReadOpenApi,
     PushEventsByPath,
+    ReadOutcome,
+    ReadQuarantine,
+    ListAliases,
+    ConfirmAlias,
+    PushLineage,
+    PushLineageBatch,
+    PushQuality,
+    PaimonPartitionDone,
+    HudiCommit,
+    IcebergMetrics,
+    HudiCommitByPath,
+    IcebergMetricsByPath,
+}
+
+impl Operation {
+    /// Its name in the lines of audit and in the `OpenAPI` document.
+    pub fn name(self) -> String {
+        let name = format!("{self:?}");
+        name[..1].to_ascii_lowercase() + &name[1..]
+    }
 }
 
 /// What a caller needs for a route. Each row of the table states it.
@@ -67,6 +94,8 @@ pub enum Needs {
     /// headers. It says which project it is for. One that is stale reaches the handler, which finds
     /// it in `Call::caller` and answers as its writer can bear.
     PathToken(Right),
+    /// A token with this right of any project or of the deployment: what is sent is from its writer.
+    Writer(Right),
 }
 
 /// One route.
@@ -123,6 +152,18 @@ impl Route {
 pub struct Parameters(Vec<(&'static str, String)>);
 
 impl Parameters {
+    /// The values as they stand, in their order.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(_, value)| value.as_str())
+    }
+
+    /// What the path names, for a line of audit: no more than 300 characters, and no token.
+    pub fn subject(&self) -> String {
+        let named = self.0.iter().filter(|(name, _)| *name != "token");
+        let parts: Vec<String> = named.map(|(name, value)| format!("{name}={value}")).collect();
+        parts.join(" ").chars().take(MAX_SUBJECT_CHARS).collect()
+    }
+
     /// A value as it stands in the path.
     pub fn raw(&self, name: &str) -> &str {
         self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
@@ -226,7 +267,9 @@ mod tests {
             assert_eq!(operation(route.method, &path).unwrap().0, route.operation);
             assert_eq!(operation(route.method, &format!("/v1{path}/")).unwrap().0, route.operation);
         }
-        assert_eq!(seen.len(), ROUTES.iter().map(|route| route.operation).collect::<HashSet<_>>().len());
+        // Tokens are of a project or of the deployment; everything else has one path.
+        let operations = ROUTES.iter().map(|route| route.operation).collect::<HashSet<_>>().len();
+        assert_eq!(seen.len(), operations + 4);
     }
 
     #[test]

@@ -7,6 +7,9 @@
 //! | `LAKEBELL_EVALUATE_QUEUE_URL` | the queue to the watcher |
 //! | `LAKEBELL_NOTICE_BUS` | name or ARN of the EventBridge bus that notices go to; without it there are none |
 //! | `LAKEBELL_API_TOKEN_SECRET` | name or ARN of the secret with the API's token; only the push API needs it |
+//! | `LAKEBELL_SIGNING_SECRET` | name or ARN of the secret that keys of signatures are derived from; only the push API uses it |
+//! | `LAKEBELL_API_AUTHORIZATION` | `AWS_IAM` where the gateway checks who signed a request |
+//! | `LAKEBELL_API_TOKEN_RATE` | requests a second that a token may send to one instance |
 //!
 //! Region, credentials and endpoint come from the usual variables of AWS (`AWS_REGION`,
 //! `AWS_ENDPOINT_URL` and so on).
@@ -38,6 +41,12 @@ pub struct Settings {
     pub api_token_secret: Option<String>,
     /// Name or ARN of the EventBridge bus that notices go to; without it there are none.
     pub notice_bus: Option<String>,
+    /// Name or ARN of the secret that keys of signatures are derived from, where there is one.
+    pub signing_secret: Option<String>,
+    /// Whether the gateway checks who signed a request to the API.
+    pub gateway_checks_signers: bool,
+    /// Requests a second that a token may send to one instance; `None` for the usual number.
+    pub api_token_rate: Option<u32>,
 }
 
 impl Settings {
@@ -56,6 +65,9 @@ impl Settings {
             evaluate_queue_url: required("LAKEBELL_EVALUATE_QUEUE_URL")?,
             api_token_secret: optional("LAKEBELL_API_TOKEN_SECRET"),
             notice_bus: optional("LAKEBELL_NOTICE_BUS"),
+            signing_secret: optional("LAKEBELL_SIGNING_SECRET"),
+            gateway_checks_signers: optional("LAKEBELL_API_AUTHORIZATION").as_deref() == Some("AWS_IAM"),
+            api_token_rate: optional("LAKEBELL_API_TOKEN_RATE").and_then(|text| text.parse().ok()),
         })
     }
 

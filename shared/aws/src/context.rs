@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use aws_config::SdkConfig;
-use lakebell_engine::EngineError;
 use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::items::ItemStore;
 use lakebell_engine::ports::items::Key;
 use lakebell_engine::ports::notices::{NoNotices, Notices};
 use lakebell_engine::ports::scheduler::Connections;
 use lakebell_engine::ports::time::SystemClock;
+use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::config::{Settings, s3_client, sdk_config};
 use crate::{AwsConnections, BusNotices, DynamoItems, S3Storage, Secrets, SqsQueue, SystemRandom};
@@ -62,6 +62,7 @@ impl AwsPorts {
         Ports {
             items: self.items.clone(),
             storage: self.storage.clone(),
+            consumers: self.storage.clone(),
             queue: self.queue.clone(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
@@ -87,6 +88,17 @@ impl AwsPorts {
     /// The token that callers of the API must show; at most 300 s old. `fresh` reads it again.
     pub async fn api_token(&self, fresh: bool) -> Result<String, EngineError> {
         self.secrets.token(self.settings.api_token_secret()?, fresh).await
+    }
+
+    /// The secret that keys of signatures are derived from; at most 300 s old.
+    ///
+    /// Errors: `Invalid` where the deployment has none.
+    pub async fn api_signing_secret(&self) -> Result<String, EngineError> {
+        let Some(name) = &self.settings.signing_secret else {
+            let message = "this deployment has no signing secret; LAKEBELL_SIGNING_SECRET is not set";
+            return Err(EngineError::new(ErrorKind::Invalid, message).with("field", "signed"));
+        };
+        self.secrets.text(name, false).await
     }
 
     /// Makes one cheap call to each service in the init phase, so that credentials are there and

@@ -25,7 +25,7 @@ pub use config::Settings;
 pub use connections::AwsConnections;
 pub use context::AwsPorts;
 pub use items::DynamoItems;
-pub use metrics::{Measure, Metrics};
+pub use metrics::{Measure, Metrics, OlderThan};
 pub use notices::BusNotices;
 pub use queue::SqsQueue;
 pub use random::SystemRandom;

@@ -58,6 +58,14 @@ pub enum Measure {
         /// The format of the table.
         source_type: Format,
     },
+    /// Looks at assets whose newest commit is older than so much, so that a silent table is seen
+    /// where nothing arrives.
+    AssetOlder {
+        /// The format of the table.
+        source_type: Format,
+        /// How old.
+        older_than: OlderThan,
+    },
     /// Seconds that a watermark is behind the time.
     WatermarkLag {
         /// The format of the table.
@@ -100,11 +108,66 @@ pub enum Measure {
         /// The format of the table.
         source_type: Format,
     },
+    /// Scans that found commits of an asset whose bucket has not notified for several scans.
+    NotificationsMissing {
+        /// The format of the table.
+        source_type: Format,
+    },
+    /// Tables of a warehouse that a scan found and registered.
+    TableDiscovered {
+        /// The format of the table.
+        source_type: Format,
+    },
+    /// Consumer files of Paimon tables that were to be moved.
+    ConsumerFile {
+        /// How that went: `moved`, `lost`, `failed`.
+        outcome: &'static str,
+    },
     /// Further tries of a trigger.
     TriggerRetry {
         /// The status that it was tried in.
         trigger_status: StatusWord,
     },
+}
+
+/// Ages of a table's newest commit that are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OlderThan {
+    /// One hour.
+    Hour,
+    /// Six hours.
+    SixHours,
+    /// 24 hours.
+    Day,
+    /// Seven times 24 hours.
+    Week,
+}
+
+impl OlderThan {
+    const ALL: [Self; 4] = [Self::Hour, Self::SixHours, Self::Day, Self::Week];
+
+    /// The ages that so many seconds have passed.
+    pub fn passed_by(seconds: f64) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |age| seconds > age.seconds())
+    }
+
+    const fn seconds(self) -> f64 {
+        match self {
+            Self::Hour => 3_600.0,
+            Self::SixHours => 21_600.0,
+            Self::Day => 86_400.0,
+            Self::Week => 604_800.0,
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hour => "1h",
+            Self::SixHours => "6h",
+            Self::Day => "1d",
+            Self::Week => "7d",
+        }
+    }
 }
 
 impl Measure {
@@ -128,6 +191,10 @@ impl Measure {
             Self::ExtraInstance => "lakehouse_asset_extra_instance_total",
             Self::CompensationScan => "lakehouse_asset_compensation_scan_total",
             Self::CompensationMissed { .. } => "lakehouse_asset_compensation_missed_events",
+            Self::AssetOlder { .. } => "lakehouse_asset_older_than_total",
+            Self::NotificationsMissing { .. } => "lakehouse_asset_notifications_missing_total",
+            Self::TableDiscovered { .. } => "lakehouse_asset_table_discovered_total",
+            Self::ConsumerFile { .. } => "lakehouse_asset_consumer_file_total",
             Self::TriggerRetry { .. } => "lakehouse_asset_trigger_history_retry_total",
         }
     }
@@ -147,6 +214,8 @@ impl Measure {
             | Self::EventDeduplicated { source_type }
             | Self::StateLag { source_type }
             | Self::WatermarkLag { source_type }
+            | Self::NotificationsMissing { source_type }
+            | Self::TableDiscovered { source_type }
             | Self::CompensationMissed { source_type } => vec![("source_type", source_type.as_str())],
             Self::EventInvalid { source_type, reason } => {
                 vec![("source_type", source_type.map_or("unknown", Format::as_str)), ("reason", reason)]
@@ -154,6 +223,10 @@ impl Measure {
             Self::StateUpdated { source_type, outcome } => {
                 vec![("source_type", source_type.as_str()), ("outcome", outcome)]
             }
+            Self::AssetOlder { source_type, older_than } => {
+                vec![("source_type", source_type.as_str()), ("older_than", older_than.as_str())]
+            }
+            Self::ConsumerFile { outcome } => vec![("outcome", outcome)],
             Self::DependencyReady
             | Self::DeadlinePassed
             | Self::ExtraInstance
@@ -308,8 +381,24 @@ mod tests {
     }
 
     #[test]
+    fn an_age_passes_every_shorter_one() {
+        let passed = |seconds: f64| OlderThan::passed_by(seconds).map(OlderThan::as_str).collect::<Vec<_>>();
+        assert_eq!(passed(3_600.0), [""; 0]);
+        assert_eq!(passed(90_000.0), ["1h", "6h", "1d"]);
+    }
+
+    #[test]
     fn dimensions_come_from_a_closed_set() {
-        let closed = ["source_type", "reason", "outcome", "blocked_by", "trigger_source", "trigger_status", "state"];
+        let closed = [
+            "source_type",
+            "reason",
+            "outcome",
+            "blocked_by",
+            "trigger_source",
+            "trigger_status",
+            "older_than",
+            "state",
+        ];
         let all = [
             Measure::EventReceived { source_type: Format::Paimon },
             Measure::EventDeduplicated { source_type: Format::Paimon },
@@ -326,6 +415,10 @@ mod tests {
             Measure::WorkflowEnded { state: FollowedState::Failure },
             Measure::ExtraInstance,
             Measure::NoticeFailed,
+            Measure::AssetOlder { source_type: Format::Delta, older_than: OlderThan::Week },
+            Measure::NotificationsMissing { source_type: Format::Paimon },
+            Measure::TableDiscovered { source_type: Format::Paimon },
+            Measure::ConsumerFile { outcome: "moved" },
             Measure::CompensationScan,
             Measure::CompensationMissed { source_type: Format::Iceberg },
             Measure::TriggerRetry { trigger_status: StatusWord::Unknown },

@@ -7,7 +7,7 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Output;
 use aws_sdk_s3::primitives::ByteStream;
 use jiff::Timestamp;
-use lakebell_engine::ports::storage::{Listed, Listing, Opened, Pieces, TableStorage};
+use lakebell_engine::ports::storage::{ConsumerFiles, Listed, Listing, Opened, Pieces, TableStorage};
 use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::failure::{Cause, Doing, cause_of, engine_error};
@@ -85,12 +85,21 @@ impl TableStorage for S3Storage {
         Ok(rows)
     }
 
-    async fn folders(&self, bucket: &str, prefix: &str, limit: usize) -> Result<Vec<String>, EngineError> {
+    async fn folders(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, EngineError> {
         let mut names = Vec::new();
         let mut token = None;
+        // `0` follows `/`, so everything in the folder lies before this.
+        let after = after.map(|name| format!("{prefix}{name}0"));
+        let listing = Listing { after: after.as_deref(), ..Listing::folder(prefix, limit) };
         while names.len() < limit {
             // Objects directly below the prefix fill pages, too, so whole pages are asked for.
-            let page = self.page(bucket, Listing::folder(prefix, limit), ROWS_PER_PAGE, token).await?;
+            let page = self.page(bucket, listing, ROWS_PER_PAGE, token).await?;
             let folders = page.common_prefixes().iter().filter_map(|folder| {
                 let name = folder.prefix()?.strip_prefix(prefix)?;
                 Some(name.strip_suffix('/').unwrap_or(name).to_owned())
@@ -103,6 +112,25 @@ impl TableStorage for S3Storage {
         }
         names.truncate(limit);
         Ok(names)
+    }
+}
+
+#[async_trait]
+impl ConsumerFiles for S3Storage {
+    async fn put(&self, bucket: &str, key: &str, bytes: Vec<u8>, over: Option<&str>) -> Result<bool, EngineError> {
+        let put = self.client.put_object().bucket(bucket).key(key).content_type("application/json").body(bytes.into());
+        // Conditional, so that of two scans at once the later one does not take back what the other wrote.
+        let put = match over {
+            Some(etag) => put.if_match(format!("\"{etag}\"")),
+            None => put.if_none_match("*"),
+        };
+        match put.send().await {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.code(), Some("PreconditionFailed" | "ConditionalRequestConflict")) => {
+                Ok(false)
+            }
+            Err(error) => Err(failure(error, "s3:PutObject", bucket, key)),
+        }
     }
 }
 

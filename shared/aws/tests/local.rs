@@ -174,8 +174,8 @@ async fn s3_is_read_listed_and_bounded() {
     assert_eq!(listed.iter().map(|row| row.key.as_str()).collect::<Vec<_>>(), [keys[2], keys[0], keys[1]]);
     assert_eq!(listed[1].etag, object.etag, "a listing shows the tag that a read shows");
     assert_eq!(storage.list(&bucket, Listing::below("db/", 2)).await.unwrap().len(), 2);
-    assert_eq!(storage.folders(&bucket, "db/", 10).await.unwrap(), ["t=1 ä", "u"]);
-    assert_eq!(storage.folders(&bucket, "db/", 1).await.unwrap(), ["t=1 ä"]);
+    assert_eq!(storage.folders(&bucket, "db/", None, 10).await.unwrap(), ["t=1 ä", "u"]);
+    assert_eq!(storage.folders(&bucket, "db/", None, 1).await.unwrap(), ["t=1 ä"]);
 
     let error = storage.get("lakebell-no-such-bucket", "k", 10).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
@@ -220,7 +220,7 @@ async fn s3_lists_over_several_pages() {
     let listed = storage.list(&bucket, Listing::below("t/", 5000)).await.unwrap();
     assert_eq!((listed.len(), listed[1004].key.as_str()), (1005, "t/01004/x"));
     assert_eq!(storage.list(&bucket, Listing::below("t/", 1002)).await.unwrap().len(), 1002);
-    let folders = storage.folders(&bucket, "t/", 5000).await.unwrap();
+    let folders = storage.folders(&bucket, "t/", None, 5000).await.unwrap();
     assert_eq!((folders.len(), folders[1004].as_str()), (1005, "01004"));
 }
 
@@ -287,6 +287,9 @@ async fn a_connection_and_its_token_are_read() {
         evaluate_queue_url: format!("{endpoint}/000000000000/none"),
         api_token_secret: Some(secret.clone()),
         notice_bus: None,
+        signing_secret: None,
+        gateway_checks_signers: false,
+        api_token_rate: None,
     };
     let ports = AwsPorts::new(settings, &sdk);
     ports.warm().await;

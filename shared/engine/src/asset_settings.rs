@@ -1,6 +1,8 @@
 //! What can be set for an asset.
 
+use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::event::Outcome;
+use lakebell_domain::policy::Length;
 use lakebell_domain::state::AssetState;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize, Serializer};
@@ -61,6 +63,41 @@ impl<'de> Deserialize<'de> for Trust {
     }
 }
 
+/// How often the clock looks at an asset, whether it was notified or not: at least a minute, which
+/// is the floor of EventBridge's schedules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct ScanInterval(Length);
+
+impl ScanInterval {
+    /// The shortest there is.
+    const SHORTEST: SignedDuration = SignedDuration::from_mins(1);
+
+    /// An interval of this length; `None` where it is shorter than a minute.
+    pub fn new(length: Length) -> Option<Self> {
+        (length.duration() >= Self::SHORTEST).then_some(Self(length))
+    }
+
+    /// Whether one of its moments lies after `from` and not after `to`. They repeat from a moment
+    /// that differs from asset to asset (`offset`), so that assets of one interval do not come all
+    /// in the same minute.
+    pub fn falls_between(self, from: Timestamp, to: Timestamp, offset: u64) -> bool {
+        let seconds = self.0.duration().as_secs();
+        let offset = i64::try_from(offset % seconds.unsigned_abs()).unwrap_or(0);
+        let last_up_to = |at: Timestamp| (at.as_second() - offset).div_euclid(seconds);
+        last_up_to(to) > last_up_to(from)
+    }
+}
+
+impl<'de> Deserialize<'de> for ScanInterval {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let length = Length::deserialize(deserializer)?;
+        Self::new(length)
+            .ok_or_else(|| D::Error::custom(format!("`{length}` is shorter than a minute; write 1m or more")))
+    }
+}
+
 /// A setting that a later version has: whatever its value, it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unavailable {}
@@ -89,6 +126,12 @@ pub struct AssetSettings {
     pub watermark_from: WatermarkFrom,
     /// What may advance the data version.
     pub trust: Trust,
+    /// How often the clock looks at it; absent, with every pass of the compensator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan_interval: Option<ScanInterval>,
+    /// Whether a Paimon consumer file keeps snapshots from expiring before they were read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keep_consumer: bool,
 }
 
 impl AssetSettings {

@@ -1,12 +1,15 @@
 //! Register, find, list and deregister assets.
 
-use lakebell_domain::asset::{AssetKey, Location};
+use lakebell_domain::Invalid;
+use lakebell_domain::asset::{AssetKey, Format, Location};
 use lakebell_domain::event::Source;
 use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::AssetState;
 use serde::{Deserialize, Serialize};
 
-use crate::asset_settings::{AssetSettings, BindVerdict, SchemaApproval, Trust, Unavailable, WatermarkFrom};
+use crate::asset_settings::{
+    AssetSettings, BindVerdict, ScanInterval, SchemaApproval, Trust, Unavailable, WatermarkFrom,
+};
 use crate::evaluate;
 use crate::layout;
 use crate::observe::{self, Hint, Look, Observed};
@@ -18,7 +21,7 @@ use crate::targets;
 use crate::{EngineError, ErrorKind};
 
 /// The owner of assets that a warehouse without a project brought: every project may set them.
-const NO_PROJECT: ProjectCode = ProjectCode(0);
+pub(crate) const NO_PROJECT: ProjectCode = ProjectCode(0);
 /// Most tables that a declaration of a warehouse registers in one call.
 pub const MAX_DISCOVERED: usize = 500;
 
@@ -51,14 +54,12 @@ pub struct AssetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub watermark_property: Option<Unavailable>,
-    /// Whether a Paimon consumer file keeps snapshots from expiring; not available yet.
+    /// Whether a Paimon consumer file keeps snapshots from expiring before they were read.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub keep_consumer: bool,
+    /// How often the clock looks at it; absent, with every pass of the compensator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub keep_consumer: Option<Unavailable>,
-    /// How often the asset is looked at; not available yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub scan_interval: Option<Unavailable>,
+    pub scan_interval: Option<ScanInterval>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -77,7 +78,7 @@ impl AssetSpec {
             trust: Trust::default(),
             catalog: None,
             watermark_property: None,
-            keep_consumer: None,
+            keep_consumer: false,
             scan_interval: None,
         }
     }
@@ -89,7 +90,19 @@ impl AssetSpec {
             schema_approval: self.schema_approval,
             watermark_from: self.watermark_from,
             trust: self.trust,
+            scan_interval: self.scan_interval,
+            keep_consumer: self.keep_consumer,
         }
+    }
+
+    /// Errors: `Invalid` for a setting that the table's format does not have.
+    fn check(&self) -> Result<(), Invalid> {
+        let format = self.key.format();
+        if self.keep_consumer && format != Format::Paimon {
+            let problem = format!("{format} has no consumer files, Paimon has");
+            return Err(Invalid::new("keepConsumer", problem, "leave it out"));
+        }
+        Ok(())
     }
 }
 
@@ -116,7 +129,8 @@ pub struct Registration {
 /// Registers an asset and looks at it. Registering the same key at the same location again changes
 /// its settings to those of `spec`, if the project owns it or nobody does, and nothing else.
 ///
-/// Errors: `Invalid` where a table of another format than the key's lies at the location;
+/// Errors: `Invalid` where a table of another format than the key's lies at the location, or for a
+/// setting that the format does not have;
 /// `Conflict` where the key has another location, or the location another key.
 pub async fn register(
     ports: &Ports,
@@ -147,6 +161,7 @@ async fn register_by(
     trace: &TraceId,
     by: Registrar,
 ) -> Result<Registration, EngineError> {
+    spec.check()?;
     for _ in 0..MAX_LOST_RACES {
         let (id, is_new) = match find_registered(ports, spec).await? {
             Some(known) if known.value.deregistered_at.is_none() => {

@@ -5,22 +5,32 @@
 //! A pass hands its work out as messages, so that it goes beyond one invocation, and remembers how
 //! far it came, so that one that runs out of time is continued and not begun again.
 
+mod due;
+mod warehouse;
+
+pub use due::scan_due;
+pub use warehouse::{Looked, look_for_tables};
+
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::cursor::TargetCursor;
 use lakebell_domain::ids::{TargetId, TraceId, TriggerKey};
+use lakebell_domain::notice::Notice;
 use lakebell_domain::trigger::{Arrow, Status, Trigger};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use crate::evaluate::{INLINE_TARGETS, defect, send, trigger_draft};
 use crate::follow::FOLLOWED_AT_ONCE;
+use crate::inbox;
 use crate::layout::{self, SHARDS};
 use crate::ports::Ports;
-use crate::ports::items::{Index, Item, Key, Write, Written};
+use crate::ports::items::{Index, Item, Key, Range, Write, Written};
 use crate::ports::queue::Message;
-use crate::records::{RegisteredAsset, RegisteredTarget};
+use crate::records::{RegisteredAsset, RegisteredTarget, Warehouse};
+use crate::settings;
 use crate::store::{self, Stored};
 use crate::targets;
 use crate::{EngineError, ErrorKind};
@@ -36,12 +46,13 @@ const FIRST_RESEND: SignedDuration = SignedDuration::from_mins(1);
 /// The longest pause between two sends of one trigger.
 const LONGEST_RESEND: SignedDuration = SignedDuration::from_hours(1);
 
-/// The registries that a pass goes through.
+/// What a pass goes through, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Registry {
     Assets,
     Targets,
+    Warehouses,
 }
 
 /// How far a pass came.
@@ -56,21 +67,23 @@ struct Place {
 impl Place {
     const START: Self = Self { registry: Registry::Assets, shard: 0, after: None };
 
-    fn range(&self) -> crate::ports::items::Range {
-        let name = match self.registry {
-            Registry::Assets => "RA",
-            Registry::Targets => "RT",
-        };
-        layout::registry_shard(name, self.shard)
+    fn range(&self) -> Range {
+        match self.registry {
+            Registry::Assets => layout::registry_shard("RA", self.shard),
+            Registry::Targets => layout::registry_shard("RT", self.shard),
+            Registry::Warehouses => layout::settings(settings::WAREHOUSES),
+        }
     }
 
     /// The place after a page that ended at `next`; `None` at the end of the pass.
     fn following(&self, next: Option<String>) -> Option<Self> {
+        let begin = |registry| Some(Self { registry, shard: 0, after: None });
         match (next, self.registry) {
             (Some(after), _) => Some(Self { after: Some(after), ..self.clone() }),
+            (None, Registry::Warehouses) => None,
             (None, _) if self.shard + 1 < SHARDS => Some(Self { shard: self.shard + 1, after: None, ..self.clone() }),
-            (None, Registry::Assets) => Some(Self { registry: Registry::Targets, shard: 0, after: None }),
-            (None, Registry::Targets) => None,
+            (None, Registry::Assets) => begin(Registry::Targets),
+            (None, Registry::Targets) => begin(Registry::Warehouses),
         }
     }
 }
@@ -82,7 +95,12 @@ pub struct Pass {
     pub assets: usize,
     /// Targets handed out to be evaluated.
     pub targets: usize,
-    /// Whether it went through both registries; `false` where it stopped and will be continued.
+    /// Warehouses handed out to be looked through for new tables.
+    pub warehouses: usize,
+    /// Entries of a registry that could not be read, and targets that could not take in what both
+    /// sides of a declaration missed. The log names them; they hold up nothing else.
+    pub passed_over: usize,
+    /// Whether it went through everything; `false` where it stopped and will be continued.
     pub is_complete: bool,
 }
 
@@ -101,73 +119,139 @@ pub struct Sweep {
     pub timed: usize,
     /// Triggers whose started instance is asked about.
     pub followed: usize,
+    /// Stored events that nobody had worked on, sent again.
+    pub letters: usize,
 }
 
-/// Hands out every asset and then every target, from where the last pass stopped until `deadline`.
+/// Hands out every asset, then every target, then every warehouse, from where the last pass stopped
+/// until `deadline`. An asset with a scan interval of its own is left to [`scan_due`].
+///
+/// Errors: those of the store and the queue. The place is remembered then as well, so that the next
+/// pass goes on with the page that failed.
 pub async fn pass(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result<Pass, EngineError> {
     let key = Key::new("SCAN", "-");
     let kept: Option<Stored<Option<Place>>> = store::get(&*ports.items, key.clone()).await?;
     let begun = kept.as_ref().and_then(|kept| kept.value.clone());
     let mut place = begun.clone().unwrap_or(Place::START);
     let mut pass = Pass::default();
+    let walked = walk(ports, trace, deadline, &mut place, &mut pass).await;
+    let reached = (!pass.is_complete).then_some(place);
+    if reached != begun || kept.is_none() {
+        // Two passes at once hand work out twice, which changes nothing; the later one's place stays.
+        remember(ports, key, &reached, kept.map(|kept| kept.rev)).await?;
+    }
+    walked.map(|()| pass)
+}
+
+async fn walk(
+    ports: &Ports,
+    trace: &TraceId,
+    deadline: Timestamp,
+    place: &mut Place,
+    pass: &mut Pass,
+) -> Result<(), EngineError> {
     loop {
         let page = ports.items.query(&place.range(), Some(PAGE), place.after.as_deref()).await?;
-        match place.registry {
-            Registry::Assets => {
-                let message = |item| {
-                    let asset = store::decode::<RegisteredAsset>(item)?.value.id;
-                    Ok(Message::Observe { asset, trace: trace.clone() })
-                };
-                let messages = page.found.iter().map(message).collect::<Result<Vec<_>, EngineError>>()?;
-                send_all(ports, messages).await?;
-                pass.assets += page.found.len();
-            }
-            Registry::Targets => {
-                let message = |chunk: &[Item]| {
-                    let target = |item| store::decode::<RegisteredTarget>(item).map(|stored| stored.value.id);
-                    let targets = chunk.iter().map(target).collect::<Result<_, _>>()?;
-                    Ok(Message::Evaluate { targets, trace: trace.clone() })
-                };
-                reconcile(ports, &page.found, trace).await?;
-                let chunks = page.found.chunks(INLINE_TARGETS);
-                let messages = chunks.map(message).collect::<Result<Vec<_>, EngineError>>()?;
-                send_all(ports, messages).await?;
-                pass.targets += page.found.len();
-            }
-        }
+        hand_out(ports, trace, place.registry, &page.found, pass).await?;
         match place.following(page.next) {
             None => {
                 pass.is_complete = true;
-                break;
+                return Ok(());
             }
-            Some(next) => place = next,
+            Some(next) => *place = next,
         }
         if ports.clock.now() >= deadline {
-            break;
+            return Ok(());
         }
     }
-    let reached = (!pass.is_complete).then_some(place);
-    if reached != begun || kept.is_none() {
-        let draft = store::draft(key, &reached)?;
-        let action = match kept {
-            Some(kept) => Write::Replace(draft, kept.rev),
-            None => Write::Create(draft),
-        };
-        // Two passes at once hand work out twice, which changes nothing; the later one's place stays.
-        store::write(&*ports.items, &*ports.random, &[action]).await?;
-    }
-    Ok(pass)
 }
 
-/// Takes in what a registration and a declaration at the same time both missed.
-async fn reconcile(ports: &Ports, page: &[Item], trace: &TraceId) -> Result<(), EngineError> {
-    for item in page {
-        let target: RegisteredTarget = store::decode(item)?.value;
-        if target.has_prefixes {
-            targets::take_in(ports, &target.id, trace).await?;
+async fn hand_out(
+    ports: &Ports,
+    trace: &TraceId,
+    registry: Registry,
+    page: &[Item],
+    pass: &mut Pass,
+) -> Result<(), EngineError> {
+    match registry {
+        Registry::Assets => {
+            let mut assets: Vec<RegisteredAsset> = readable(page, &mut pass.passed_over);
+            assets.retain(|asset| asset.settings.scan_interval.is_none());
+            pass.assets += assets.len();
+            let observe = |asset: RegisteredAsset| Message::Observe { asset: asset.id, trace: trace.clone() };
+            send_all(ports, assets.into_iter().map(observe).collect()).await
+        }
+        Registry::Targets => {
+            let targets: Vec<RegisteredTarget> = readable(page, &mut pass.passed_over);
+            pass.passed_over += reconcile(ports, &targets, trace).await?;
+            pass.targets += targets.len();
+            let evaluate = |chunk: &[RegisteredTarget]| {
+                let targets = chunk.iter().map(|target| target.id.clone()).collect();
+                Message::Evaluate { targets, trace: trace.clone() }
+            };
+            send_all(ports, targets.chunks(INLINE_TARGETS).map(evaluate).collect()).await
+        }
+        Registry::Warehouses => {
+            let warehouses: Vec<Warehouse> = readable(page, &mut pass.passed_over);
+            pass.warehouses += warehouses.len();
+            let look = |found: Warehouse| Message::LookForTables { warehouse: found.location, trace: trace.clone() };
+            send_all(ports, warehouses.into_iter().map(look).collect()).await
         }
     }
-    Ok(())
+}
+
+/// The values of a page. One that cannot be read is passed over, so that it does not stop every pass
+/// at its place.
+fn readable<T: DeserializeOwned>(page: &[Item], passed_over: &mut usize) -> Vec<T> {
+    let mut values = Vec::with_capacity(page.len());
+    for item in page {
+        match store::decode(item) {
+            Ok(stored) => values.push(stored.value),
+            Err(error) => {
+                *passed_over += 1;
+                tracing::error!(
+                    error = &error as &(dyn std::error::Error + 'static),
+                    reason = error.kind().code(),
+                    "an entry of a registry is passed over"
+                );
+            }
+        }
+    }
+    values
+}
+
+/// Writes how far something came. Where somebody else wrote meanwhile, theirs stays.
+async fn remember<T: Serialize>(ports: &Ports, key: Key, place: &T, rev: Option<u64>) -> Result<(), EngineError> {
+    let draft = store::draft(key, place)?;
+    let action = match rev {
+        Some(rev) => Write::Replace(draft, rev),
+        None => Write::Create(draft),
+    };
+    store::write(&*ports.items, &*ports.random, &[action]).await.map(|_| ())
+}
+
+/// Takes in what a registration and a declaration at the same time both missed. Says how many
+/// targets could not.
+///
+/// Errors: `Unavailable`, for a later try; what is wrong with one target holds up no other one.
+async fn reconcile(ports: &Ports, page: &[RegisteredTarget], trace: &TraceId) -> Result<usize, EngineError> {
+    let mut passed_over = 0;
+    for target in page.iter().filter(|target| target.has_prefixes) {
+        match targets::take_in(ports, &target.id, trace).await {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
+            Err(error) => {
+                passed_over += 1;
+                tracing::error!(
+                    target = %target.id,
+                    error = &error as &(dyn std::error::Error + 'static),
+                    reason = error.kind().code(),
+                    "a target could not take in assets by its prefixes"
+                );
+            }
+        }
+    }
+    Ok(passed_over)
 }
 
 /// Sends messages a few at a time: one after the other, a pass over 10,000 assets would not fit an
@@ -213,6 +297,10 @@ pub async fn sweep(ports: &Ports, trace: &TraceId) -> Result<Sweep, EngineError>
                 }
                 continue;
             }
+            if item.key.pk.starts_with("I#") {
+                sweep.letters += usize::from(inbox::send_again(ports, &item, trace).await?);
+                continue;
+            }
             let trigger: Stored<Trigger> = store::decode(&item)?;
             if trigger.value.has_ended() {
                 followed.extend(put_off(ports, trigger, &mut sweep).await?);
@@ -245,7 +333,11 @@ async fn put_off(
         sweep.moved += 1;
         return Ok(None);
     }
-    Ok(next.timer().is_some().then_some(next.key))
+    if let Some(followed) = next.followed().filter(|followed| followed.state.is_end()).cloned() {
+        ports.notices.tell(Notice::WorkflowEnded { trigger: (&next).into(), followed });
+        return Ok(None);
+    }
+    Ok(Some(next.key))
 }
 
 async fn carry_on(

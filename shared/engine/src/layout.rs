@@ -4,6 +4,7 @@
 //! pointers that were read before the head could be stale under a fresh revision.
 
 use jiff::Timestamp;
+use lakebell_decoders::CatalogName;
 use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::event::EventKind;
 use lakebell_domain::ids::{AssetId, ConnectionName, ProjectCode, TargetId, TriggerKey};
@@ -59,6 +60,41 @@ pub fn pointer(id: AssetId, target: &TargetId) -> Key {
 /// What an asset is made from, and what is made from it.
 pub fn lineage(id: AssetId) -> Key {
     Key::new(asset(id), "3")
+}
+
+/// The names of an asset beside its key.
+pub fn aliases(id: AssetId) -> Key {
+    Key::new(asset(id), "4")
+}
+
+/// The asset that has a confirmed name in a catalog.
+pub fn alias(name: &CatalogName) -> Key {
+    Key::new(format!("M#{}", lakebell_decoders::digest(&[&name.catalog, &name.path.join("\u{1f}")])), "-")
+}
+
+/// The asset whose metadata has a uuid.
+pub fn uuid(uuid: &str) -> Key {
+    Key::new(format!("U#{uuid}"), "-")
+}
+
+/// An event as it was taken.
+pub fn letter(receipt: &str) -> Key {
+    Key::new(format!("I#{receipt}"), "-")
+}
+
+/// A letter's timer.
+pub fn letter_timer(receipt: &str, due_at: Timestamp) -> IndexEntry {
+    IndexEntry { pk: sweep_partition(shard_of(receipt)), sk: format!("{}#I#{receipt}", moment(due_at)) }
+}
+
+/// A letter's place among those of a project that nothing follows from.
+pub fn quarantine(project: Option<ProjectCode>, at: Timestamp, receipt: &str) -> IndexEntry {
+    IndexEntry { pk: quarantine_partition(project), sk: format!("{}#{receipt}", moment(at)) }
+}
+
+/// The partition of those letters.
+pub fn quarantine_partition(project: Option<ProjectCode>) -> String {
+    project.map_or_else(|| "Q#".to_owned(), |project| format!("Q#{project}"))
 }
 
 /// The targets that depend on an asset.
@@ -198,6 +234,11 @@ pub fn setting(kind: &str, name: &str) -> Key {
 /// A table that was seen and is not registered.
 pub fn unregistered(location: &str) -> Key {
     Key::new(format!("RU#{:02}", shard_of(location)), location)
+}
+
+/// A call under a key of its caller, by the digest of both.
+pub fn idempotency(digest: &str) -> Key {
+    Key::new(format!("I#{digest}"), "-")
 }
 
 /// A moment as text that sorts as time does: 20 digits of microseconds since 1970.

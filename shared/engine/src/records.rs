@@ -69,6 +69,20 @@ pub struct Ring {
     /// The oldest version from which the fast path went on without looking at it again: a
     /// rewrite could hide there until a scan has compared it.
     pub unverified: Option<Ordinal>,
+    /// The tags that the last scan saw; absent before the first one and in a new epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<TagsSeen>,
+}
+
+/// The tags of a table as a scan saw them, so that the next one tells without a read whether any
+/// appeared, moved or went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TagsSeen {
+    /// A digest of their names and entity tags.
+    pub digest: String,
+    /// When the newest of them was written, by the store's clock; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<Timestamp>,
 }
 
 impl Ring {
@@ -221,8 +235,9 @@ const fn no_project() -> ProjectCode {
 pub struct Unregistered {
     /// Where it lives.
     pub location: String,
-    /// Its format.
-    pub format: Format,
+    /// Its format, where that is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
     /// When it was first seen.
     pub first_seen: Timestamp,
     /// What pointed at it.

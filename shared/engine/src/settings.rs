@@ -15,7 +15,7 @@ use crate::records::Warehouse;
 use crate::store::{self, MAX_LOST_RACES};
 use crate::{EngineError, ErrorKind};
 
-const WAREHOUSES: &str = "WAREHOUSE";
+pub(crate) const WAREHOUSES: &str = "WAREHOUSE";
 const CONNECTIONS: &str = "CONNECTION";
 /// Most databases that a declaration of a warehouse looks into.
 const MAX_DATABASES: usize = 200;
@@ -42,18 +42,18 @@ pub struct RefusedTable {
     pub reason: String,
 }
 
-/// Declares a warehouse and registers the tables that are there; later ones are registered when
-/// their first commit is notified.
+/// Declares a warehouse and registers the tables that are there; later ones, and those beyond what
+/// one call registers, are registered when their first commit is notified, or by the next pass.
 pub async fn put_warehouse(ports: &Ports, warehouse: &Warehouse, trace: &TraceId) -> Result<Discovery, EngineError> {
     put(ports, layout::setting(WAREHOUSES, &warehouse.location.to_string()), warehouse).await?;
     let mut discovery = Discovery { registered: Vec::new(), known: 0, refused: Vec::new() };
     let bucket = warehouse.location.bucket();
     let root = format!("{}/", warehouse.location.prefix());
-    for folder in ports.storage.folders(bucket, &root, MAX_DATABASES).await? {
+    for folder in ports.storage.folders(bucket, &root, None, MAX_DATABASES).await? {
         if database_of(warehouse.format, &folder).is_none() {
             continue;
         }
-        for table in ports.storage.folders(bucket, &format!("{root}{folder}/"), MAX_DISCOVERED).await? {
+        for table in ports.storage.folders(bucket, &format!("{root}{folder}/"), None, MAX_DISCOVERED).await? {
             let location = Location::new(bucket, &format!("{root}{folder}/{table}"))?;
             let Some(spec) = spec_of(warehouse, &location) else { continue };
             // A folder `<database>.db` is a database's; others may be anything.
@@ -89,7 +89,7 @@ pub fn spec_of(warehouse: &Warehouse, location: &Location) -> Option<AssetSpec> 
 }
 
 /// The database of a folder. Only Paimon's catalogs always put `.db` behind the name.
-fn database_of(format: Format, folder: &str) -> Option<&str> {
+pub(crate) fn database_of(format: Format, folder: &str) -> Option<&str> {
     folder.strip_suffix(".db").or_else(|| (format != Format::Paimon).then_some(folder))
 }
 

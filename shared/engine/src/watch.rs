@@ -111,7 +111,7 @@ impl Watcher {
             }
             let seen = Unregistered {
                 location: location.to_string(),
-                format,
+                format: Some(format),
                 first_seen: self.ports.clock.now(),
                 object: format!("s3://{}/{}", object.bucket, object.key),
                 reason: "no asset and no warehouse is registered at this location".to_owned(),

@@ -7,6 +7,7 @@ use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsMessage};
 use jiff::Timestamp;
 use lakebell_aws::{Measure, Metrics};
 use lakebell_engine::evaluate::Evaluated;
+use lakebell_engine::inbox::Worked;
 use lakebell_engine::lineage::FoundLoop;
 use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::notices::Delivered;
@@ -117,6 +118,39 @@ pub fn report_evaluated(metrics: &Metrics, evaluated: &[Evaluated]) {
             );
         }
     }
+}
+
+/// Counts and logs what became of a letter. Its reasons may quote what a writer sent, and are not logged. Neither its source nor its id is a dimension.
+pub fn report_worked(metrics: &Metrics, receipt: &str, worked: &Worked) {
+    for (became, format) in &worked.became {
+        let about = [("assetKey", became.about.as_str())];
+        if let (Some(_), Some(source_type)) = (became.kind, *format) {
+            metrics.count(Measure::EventReceived { source_type }, &about);
+            match became.outcome.as_str() {
+                "duplicate" => metrics.count(Measure::EventDeduplicated { source_type }, &about),
+                "advanced" => metrics.count(Measure::StateUpdated { source_type, outcome: "advanced" }, &about),
+                "maintenance" => metrics.count(Measure::StateUpdated { source_type, outcome: "maintenance" }, &about),
+                _ => {}
+            }
+        }
+        let refused = match became.outcome.as_str() {
+            "unknown" => Some("UNKNOWN_ASSET"),
+            "refused" => Some("INVALID"),
+            _ => None,
+        };
+        if let Some(reason) = refused {
+            metrics.count(Measure::EventInvalid { source_type: *format, reason }, &about);
+        }
+        tracing::info!(
+            receipt,
+            assetKey = became.about,
+            eventType = became.kind.map(lakebell_domain::event::EventKind::as_str),
+            outcome = became.outcome,
+            "a pushed event was worked on"
+        );
+    }
+    report_evaluated(metrics, &worked.evaluated);
+    report_loops(metrics, &worked.loops);
 }
 
 /// Counts and logs loops that were found just now: one alarm for each.

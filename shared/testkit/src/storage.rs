@@ -1,13 +1,13 @@
 //! Tables' files in memory.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use lakebell_engine::ports::storage::{Listed, Listing, Opened, Pieces, TableStorage};
+use lakebell_engine::ports::storage::{ConsumerFiles, Listed, Listing, Opened, Pieces, TableStorage};
 use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::lock;
@@ -194,11 +194,33 @@ impl TableStorage for MemoryStorage {
         Ok(rows.take(limit).map(listed).collect())
     }
 
-    async fn folders(&self, bucket: &str, prefix: &str, limit: usize) -> Result<Vec<String>, EngineError> {
+    async fn folders(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, EngineError> {
         let state = lock(&self.state);
-        let names: BTreeSet<&str> = below(state.objects(bucket, prefix)?, prefix, None)
-            .filter_map(|(key, _)| key.get(prefix.len()..)?.split_once('/').map(|(name, _)| name))
+        let last = after.map(|name| format!("{prefix}{name}/\u{10ffff}"));
+        let mut names: Vec<String> = below(state.objects(bucket, prefix)?, prefix, last.as_deref())
+            .filter_map(|(key, _)| key.get(prefix.len()..)?.split_once('/').map(|(name, _)| name.to_owned()))
             .collect();
-        Ok(names.into_iter().take(limit).map(str::to_owned).collect())
+        // What is in one folder follows each other.
+        names.dedup();
+        names.truncate(limit);
+        Ok(names)
+    }
+}
+
+#[async_trait]
+impl ConsumerFiles for MemoryStorage {
+    async fn put(&self, bucket: &str, key: &str, bytes: Vec<u8>, over: Option<&str>) -> Result<bool, EngineError> {
+        let there = lock(&self.state).objects(bucket, key)?.get(key).map(|kept| Self::etag_of(&kept.bytes));
+        let is_as_expected = there.as_deref() == over;
+        if is_as_expected {
+            Self::put(self, bucket, key, bytes);
+        }
+        Ok(is_as_expected)
     }
 }

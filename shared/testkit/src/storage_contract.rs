@@ -49,7 +49,15 @@ pub async fn check(storage: &dyn TableStorage, bucket: &str) {
     assert_eq!(keys(Listing::folder("t/_log/", 100)).await, flat, "nothing of the folders below");
     assert_eq!(keys(Listing::folder("t/_log/", 100).after(OBJECTS[2])).await, flat[3..], "a folder after a key");
     assert_eq!(keys(Listing::folder("t/_log/", 3)).await, flat[..3], "some of a folder");
-    assert_eq!(storage.folders(bucket, "t/_log/", 9).await.expect("folders"), [".tmp", "sub"], "folders");
+    let folders = async |prefix: &str, after: Option<&str>, limit: usize| {
+        storage.folders(bucket, prefix, after, limit).await.expect("folders")
+    };
+    assert_eq!(folders("t/_log/", None, 9).await, [".tmp", "sub"], "folders");
+    assert_eq!(folders("t/_log/", Some(".tmp"), 9).await, ["sub"], "folders behind one that is there");
+    assert_eq!(folders("t/_log/", Some("b"), 9).await, ["sub"], "folders behind one that is not");
+    assert_eq!(folders("t/_log/", Some("sub"), 9).await, [""; 0], "folders behind the last");
+    assert_eq!(folders("t/", Some("_log"), 9).await, ["dt=1 x"], "folders behind one with folders in it");
+    assert_eq!(folders("t/", None, 1).await, ["_log"], "some of the folders");
 
     for key in OBJECTS {
         let mut opened = storage.open(bucket, key).await.expect("an open object").expect("an object");

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use lakebell_domain::ids::AttemptId;
 use lakebell_engine::ports::items::{Index, Item, ItemStore, Key, Page, Range, Write, Written};
 use lakebell_engine::ports::queue::{Message, Queue};
-use lakebell_engine::ports::storage::{Listed, Listing, Opened, TableStorage};
+use lakebell_engine::ports::storage::{ConsumerFiles, Listed, Listing, Opened, TableStorage};
 use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::lock;
@@ -36,6 +36,8 @@ pub enum Op {
     List,
     /// `TableStorage::folders`.
     Folders,
+    /// `ConsumerFiles::put`.
+    Put,
     /// `Queue::send`.
     Send,
 }
@@ -282,8 +284,22 @@ impl<P: TableStorage + ?Sized> TableStorage for Tapped<P> {
         Ok(rows)
     }
 
-    async fn folders(&self, bucket: &str, prefix: &str, limit: usize) -> Result<Vec<String>, EngineError> {
-        self.tap.call(Op::Folders, format!("{bucket}/{prefix}"), self.port.folders(bucket, prefix, limit)).await
+    async fn folders(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, EngineError> {
+        let about = format!("{bucket}/{prefix}");
+        self.tap.call(Op::Folders, about, self.port.folders(bucket, prefix, after, limit)).await
+    }
+}
+
+#[async_trait]
+impl<P: ConsumerFiles + ?Sized> ConsumerFiles for Tapped<P> {
+    async fn put(&self, bucket: &str, key: &str, bytes: Vec<u8>, over: Option<&str>) -> Result<bool, EngineError> {
+        self.tap.call(Op::Put, format!("{bucket}/{key}"), self.port.put(bucket, key, bytes, over)).await
     }
 }
 

@@ -44,6 +44,7 @@ impl World {
         Ports {
             items: self.tap.on(self.items.clone()),
             storage: self.tap.on(self.storage.clone()),
+            consumers: self.tap.on(self.storage.clone()),
             queue: self.tap.on(self.queue.clone()),
             clock: Arc::new(self.clock.clone()),
             random: Arc::new(self.random.clone()),
@@ -56,6 +57,7 @@ impl World {
         Ports {
             items: self.items.clone(),
             storage: self.storage.clone(),
+            consumers: self.storage.clone(),
             queue: self.queue.clone(),
             clock: Arc::new(self.clock.clone()),
             random: Arc::new(self.random.clone()),

@@ -32,8 +32,8 @@ async fn storage_lists_by_key_and_bounds_reads() {
     let keys: Vec<&str> = listed.iter().map(|row| row.key.as_str()).collect();
     assert_eq!(keys, ["db/t/LATEST", "db/t/snapshot/snapshot-1", "db/t/snapshot/snapshot-2"]);
     assert_eq!(storage.list("lake", Listing::below("db/t/", 2)).await.unwrap().len(), 2);
-    assert_eq!(storage.folders("lake", "db/", 10).await.unwrap(), ["t", "tt"]);
-    assert_eq!(storage.folders("lake", "db/t/", 10).await.unwrap(), ["snapshot"]);
+    assert_eq!(storage.folders("lake", "db/", None, 10).await.unwrap(), ["t", "tt"]);
+    assert_eq!(storage.folders("lake", "db/t/", None, 10).await.unwrap(), ["snapshot"]);
 
     let one = storage.get("lake", "db/t/snapshot/snapshot-1", 3).await.unwrap().unwrap();
     assert_eq!((one.bytes.as_slice(), &one.etag), (b"one".as_slice(), &listed[1].etag));

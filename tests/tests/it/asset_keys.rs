@@ -27,7 +27,7 @@ async fn round_trip(scene: &Scene, number: usize, table: &str, branch: Option<&s
         "specversion": "1.0", "id": format!("{asset}-1"), "source": "e2e", "data": {"asset": asset, "snapshotId": 77},
         "type": "io.lakebell.snapshot.committed.v1",
     });
-    let pushed = scene.post("/asset-events", &event).await.expect(&[202]);
+    let pushed = scene.push(&event).await;
     assert_eq!(pushed["outcome"], "ignored", "{pushed}");
     let events = scene.get(&format!("/asset-events?assetKey={path}")).await.ok();
     assert_eq!(events["items"][0]["assetKey"], json!(asset), "{events}");

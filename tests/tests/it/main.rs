@@ -8,6 +8,7 @@
 mod api_errors;
 mod asset_keys;
 mod cli;
+mod clients;
 mod closed_loop;
 mod concurrency;
 mod dispatch;

@@ -40,9 +40,7 @@ impl Story {
             "specversion": "1.0", "id": format!("{}-{id}", self.scene.name), "source": "e2e",
             "type": format!("io.lakebell.{kind}.v1"), "time": Timestamp::now(), "data": about,
         });
-        let answer = self.scene.post("/asset-events", &event).await.expect(&[202]);
-        assert_eq!(answer["status"], "stored", "{answer}");
-        answer
+        self.scene.push(&event).await
     }
 
     /// Waits until the leading reason of the target is this.

@@ -1,5 +1,6 @@
 //! The two shapes in which S3 says that something happened to an object.
 
+use lakebell_decoders::{Node, aws};
 use lakebell_engine::watch::Created;
 use serde::Deserialize;
 use serde_json::Value;
@@ -64,13 +65,26 @@ pub(super) fn s3_record(value: &Value) -> Finding {
 /// An event of EventBridge. Its key is not encoded.
 pub(super) fn event_bridge(value: &Value) -> Finding {
     if value["source"] != "aws.s3" || value["detail-type"] != "Object Created" {
-        return Finding::Ignored(Ignored::OtherEvent);
+        return service(value);
     }
     match ObjectCreated::deserialize(value) {
         Ok(ObjectCreated { detail }) => {
             let key = detail.object.key.clone();
             created(detail, key, false)
         }
+        Err(_) => Finding::Refused(Refused::Malformed),
+    }
+}
+
+/// What another service of AWS says about tables.
+fn service(value: &Value) -> Finding {
+    let event = Node::of(value);
+    if !aws::is_known(&event) {
+        return Finding::Ignored(Ignored::OtherEvent);
+    }
+    match aws::decode(&event) {
+        Ok(entry) if entry.content.reports.is_empty() => Finding::Ignored(Ignored::OtherEvent),
+        Ok(entry) => Finding::Service(Box::new(entry)),
         Err(_) => Finding::Refused(Refused::Malformed),
     }
 }

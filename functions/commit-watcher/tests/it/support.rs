@@ -117,6 +117,7 @@ pub(crate) fn short(findings: &[Finding]) -> Vec<String> {
             format!("{}{}/{}", if *is_key_raw { "raw " } else { "" }, created.bucket, created.key)
         }
         Finding::Message(message) => serde_json::to_value(message).unwrap()["lakebell"].as_str().unwrap().to_owned(),
+        Finding::Service(entry) => format!("service:{}", entry.content.reports.len()),
         Finding::Ignored(why) => format!("ignored:{}", why.as_str()),
         Finding::Refused(why) => format!("refused:{}", why.as_str()),
     };

@@ -50,6 +50,11 @@ impl Known {
         entries.insert(id.clone(), Entry { token, read_at });
     }
 
+    /// Forgets what was found under an id.
+    pub(super) fn forget(&self, id: &TokenId) {
+        self.entries().remove(id);
+    }
+
     fn entries(&self) -> MutexGuard<'_, HashMap<TokenId, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,12 +6,14 @@
 
 mod known;
 mod rate;
+mod signature;
 
 pub use self::rate::Rate;
+pub(crate) use self::signature::SigningKey;
 
 use jiff::Timestamp;
 use lakebell_domain::access::{Right, Rights};
-use lakebell_domain::ids::ProjectCode;
+use lakebell_domain::ids::{ProjectCode, TokenId};
 use lakebell_engine::access::{self, Carried, StaleBecause, Standing, Token, TokenText};
 use lakebell_engine::{EngineError, ErrorKind};
 use sha2::{Digest, Sha256};
@@ -44,6 +46,11 @@ impl Access {
     pub fn new(rate: Rate, trusts_gateway: bool) -> Self {
         Self { known: Known::default(), buckets: Buckets::new(rate), trusts_gateway }
     }
+
+    /// Has a token looked up again, because this instance has changed it.
+    pub(crate) fn forget(&self, id: &TokenId) {
+        self.known.forget(id);
+    }
 }
 
 /// Whoever sent a request.
@@ -54,15 +61,30 @@ pub(crate) struct Caller {
     project: Option<ProjectCode>,
     rights: Rights,
     stale: Option<StaleBecause>,
+    message: Option<String>,
 }
 
 impl Caller {
     fn deployment() -> Self {
-        Self { name: DEPLOYMENT.to_owned(), project: None, rights: Rights::all(), stale: None }
+        Self { name: DEPLOYMENT.to_owned(), project: None, rights: Rights::all(), stale: None, message: None }
     }
 
-    fn of(token: &Token, stale: Option<StaleBecause>) -> Self {
-        Self { name: token.id.to_string(), project: token.project, rights: token.rights.clone(), stale }
+    /// Whoever shows this token, once the signature is checked that it may ask for.
+    async fn of(
+        context: &Context,
+        request: &Request,
+        token: Token,
+        stale: Option<StaleBecause>,
+    ) -> Result<Self, ApiError> {
+        let message = if token.is_signed {
+            let secret = context.tokens.signing_secret().await.map_err(|error| {
+                EngineError::new(ErrorKind::Unavailable, "the signing secret cannot be read").caused_by(error)
+            })?;
+            Some(signature::check(request, &secret, &token, context.ports.clock.now())?)
+        } else {
+            None
+        };
+        Ok(Self { name: token.id.to_string(), project: token.project, rights: token.rights, stale, message })
     }
 
     /// The token's id, or `deployment`.
@@ -73,6 +95,16 @@ impl Caller {
     /// The project that the token is for; `None` for the deployment.
     pub(crate) const fn project(&self) -> Option<ProjectCode> {
         self.project
+    }
+
+    /// The id of the message that was signed, where it was.
+    pub(crate) fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    /// Whether the token allows all of this.
+    pub(crate) fn covers(&self, rights: &Rights) -> bool {
+        self.rights.cover(rights)
     }
 
     /// Why the token is not good any more. Only a route of [`Needs::PathToken`] ever sees one that
@@ -97,7 +129,7 @@ pub(crate) async fn authenticate(
 ) -> Result<Caller, ApiError> {
     let now = context.ports.clock.now();
     let caller = match route.filter(|(route, _)| matches!(route.needs, Needs::PathToken(_))) {
-        Some((_, parameters)) => in_path(context, parameters.raw("token"), now).await?,
+        Some((_, parameters)) => in_path(context, request, parameters.raw("token"), now).await?,
         None => in_headers(context, request, now).await?,
     };
     context.access.buckets.take(caller.name(), now)?;
@@ -117,17 +149,17 @@ async fn in_headers(context: &Context, request: &Request, now: Timestamp) -> Res
         Carried::Path | Carried::Principal { .. } => Standing::Wrong,
     };
     let (token, standing) = look_up(context, shown.id(), now, &check).await?;
-    if standing == Standing::Good { Ok(Caller::of(&token, None)) } else { Err(unauthenticated()) }
+    if standing == Standing::Good { Caller::of(context, request, token, None).await } else { Err(unauthenticated()) }
 }
 
 /// A token in a path is of no use in a header, nor one of a header in a path.
-async fn in_path(context: &Context, shown: &str, now: Timestamp) -> Result<Caller, ApiError> {
+async fn in_path(context: &Context, request: &Request, shown: &str, now: Timestamp) -> Result<Caller, ApiError> {
     let shown: TokenText = shown.parse().map_err(|_| unauthenticated())?;
     let check =
         |token: &Token| if token.carried == Carried::Path { token.standing(&shown, now) } else { Standing::Wrong };
     match look_up(context, shown.id(), now, &check).await? {
-        (token, Standing::Good) => Ok(Caller::of(&token, None)),
-        (token, Standing::Stale(because)) => Ok(Caller::of(&token, Some(because))),
+        (token, Standing::Good) => Caller::of(context, request, token, None).await,
+        (token, Standing::Stale(because)) => Caller::of(context, request, token, Some(because)).await,
         (_, Standing::Wrong) => Err(unauthenticated()),
     }
 }
@@ -138,14 +170,14 @@ async fn signed_by_principal(context: &Context, request: &Request, now: Timestam
     let id = access::principal_token(&principal).map_err(|_| unauthenticated())?;
     let check = |token: &Token| token.standing_of_principal(&principal, now);
     let (token, standing) = look_up(context, &id, now, &check).await?;
-    if standing == Standing::Good { Ok(Caller::of(&token, None)) } else { Err(unauthenticated()) }
+    if standing == Standing::Good { Caller::of(context, request, token, None).await } else { Err(unauthenticated()) }
 }
 
 /// The token with this id and how it stands by `check`. What is remembered is asked first; where
 /// that says no and is not quite fresh, the record may have been rotated or made meanwhile.
 async fn look_up(
     context: &Context,
-    id: &lakebell_domain::ids::TokenId,
+    id: &TokenId,
     now: Timestamp,
     check: &(impl Fn(&Token) -> Standing + Sync),
 ) -> Result<(Token, Standing), ApiError> {
@@ -190,6 +222,9 @@ pub(crate) fn admit(route: &Route, parameters: &Parameters, caller: &Caller) -> 
     }
     if caller.stale.is_some() {
         return Err(unauthenticated());
+    }
+    if let Needs::Writer(right) = route.needs {
+        return if caller.may(right, caller.project()) { Ok(()) } else { Err(forbidden(route, right)) };
     }
     let Needs::Right(right) = route.needs else { return Ok(()) };
     let project = if route.is_of_project() { parameters.text("p").parse().ok() } else { None };

@@ -22,9 +22,16 @@ pub struct Rate {
     pub burst: u32,
 }
 
+impl Rate {
+    /// So many in the long run, and twice as many at once.
+    pub const fn of(per_second: u32) -> Self {
+        Self { per_second, burst: per_second.saturating_mul(2) }
+    }
+}
+
 impl Default for Rate {
     fn default() -> Self {
-        Self { per_second: 100, burst: 200 }
+        Self::of(100)
     }
 }
 

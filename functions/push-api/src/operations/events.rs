@@ -1,37 +1,29 @@
-//! Events: push and list.
+//! Events: push, list, and what became of one.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
+use jiff::Timestamp;
 use lakebell_aws::Measure;
+use lakebell_domain::Invalid;
 use lakebell_domain::asset::AssetKey;
-use lakebell_domain::event::{Event, Outcome};
-use lakebell_domain::ids::{ProjectCode, TraceId};
-use lakebell_engine::push::{self, Accepted, Named, Pushed, Receipt};
+use lakebell_domain::event::Event;
+use lakebell_domain::ids::ProjectCode;
+use lakebell_engine::inbox::{self, Accepted, Became, Content, Letter, MAX_LETTER, Progress};
+use lakebell_engine::push;
 use lakebell_engine::{ErrorKind, history};
-use lakebell_lambda::{report_evaluated, report_loops};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tracing::Instrument;
 
 use crate::answer::Answer;
+use crate::auth;
+use crate::body;
+use crate::cloudevent::{self, Mode};
 use crate::context::Context;
 use crate::handler::Call;
 use crate::list::{self, Listed, Page};
 use crate::operations::assets::{self, Readings};
 use crate::problem::{ApiError, Code};
-use crate::{auth, body, cloudevent};
 
 /// Most events of a batch.
 pub(crate) const MAX_BATCH: usize = 500;
-/// Assets of a batch that are looked at side by side.
-const SIDE_BY_SIDE: usize = 8;
-/// How long a batch may take until what is left is refused for now: the gateway waits 29 s and
-/// the function runs 25 s at most.
-const BATCH_BUDGET: Duration = Duration::from_secs(18);
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,16 +33,17 @@ struct Shown<'a> {
     event: Event,
 }
 
-/// What became of one pushed event.
+/// What became of one pushed event on its way into the store.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Item {
+pub(super) struct Item {
     event_id: Option<String>,
     status: &'static str,
+    /// Under which what became of it is read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
+    receipt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    pub(super) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,28 +52,62 @@ struct Item {
     hint: Option<String>,
     /// Whether the same event may be stored if it is sent again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    retryable: bool,
+    pub(super) retryable: bool,
 }
 
 /// One event that could not be stored.
-struct Failed {
-    id: Option<String>,
-    error: ApiError,
+pub(super) struct Failed {
+    pub(super) id: Option<String>,
+    pub(super) error: ApiError,
 }
+
+/// What is known of one event of several: what to store, or why it is refused.
+pub(super) type Taken = Result<(Option<String>, Letter), Failed>;
 
 #[derive(Serialize)]
 struct Batch {
     items: Vec<Item>,
 }
 
-/// An event of a batch with its place.
-type Placed = (usize, Pushed);
+impl Item {
+    /// Whether the event is stored.
+    pub(super) fn is_stored(&self) -> bool {
+        self.status == "stored"
+    }
+}
 
+impl From<Failed> for Item {
+    fn from(Failed { id, error }: Failed) -> Self {
+        Self {
+            event_id: id,
+            status: "refused",
+            receipt: None,
+            reason: Some(error.detail().to_owned()),
+            code: Some(error.code().as_str()),
+            field: error.field().map(str::to_owned),
+            hint: error.hint_text().map(str::to_owned),
+            retryable: error.is_retryable(),
+        }
+    }
+}
+
+/// `CloudEvents` in structured, batch or binary mode, and events of catalogs as they are.
 pub(super) async fn push(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
-    match body::read_any(&call.request.body()?)? {
-        Value::Array(documents) => batch(call, project, documents).await,
-        document => single(call, project, document).await,
+    let bytes = call.request.body()?;
+    let document = match cloudevent::binary(call.request, &bytes)? {
+        Some(event) => event,
+        None => body::read_any(&bytes)?,
+    };
+    match (document, cloudevent::mode(call.request)) {
+        (Value::Array(_), Mode::Single) => {
+            Err(ApiError::invalid("body", "it is an array", "send batches as application/cloudevents-batch+json"))
+        }
+        (Value::Array(documents), _) => batch(call, project, documents).await,
+        (_, Mode::Batch) => {
+            Err(ApiError::invalid("body", "it is no array", "send one event as application/cloudevents+json"))
+        }
+        (document, _) => single(call, project, document).await,
     }
 }
 
@@ -93,9 +120,12 @@ pub(super) async fn push_by_path(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 async fn single(call: &Call<'_>, project: ProjectCode, document: Value) -> Result<Answer, ApiError> {
-    let pushed = cloudevent::parse(document, "").inspect_err(|error| count_refused(call.context, None, error))?;
-    let item = store(call.context, project, &pushed, call.trace).await?;
-    Answer::with(202, &item)
+    let letter = letter(call, project, document, "").inspect_err(|error| count_refused(call.context, error))?;
+    match store(call, vec![Ok((Some(letter.id.clone()), letter))]).await.pop() {
+        Some(Ok(item)) => Answer::with(202, &item),
+        Some(Err(failed)) => Err(failed.error),
+        None => Err(not_now()),
+    }
 }
 
 async fn batch(call: &Call<'_>, project: ProjectCode, documents: Vec<Value>) -> Result<Answer, ApiError> {
@@ -103,169 +133,145 @@ async fn batch(call: &Call<'_>, project: ProjectCode, documents: Vec<Value>) -> 
         let detail = format!("the batch has {} events, more than {MAX_BATCH}", documents.len());
         return Err(ApiError::too_large(detail, MAX_BATCH));
     }
-    let mut results: BTreeMap<usize, Result<Item, Failed>> = BTreeMap::new();
-    // Events of one asset stay in their order; assets go side by side.
-    let mut by_asset: BTreeMap<String, Vec<Placed>> = BTreeMap::new();
-    for (at, document) in documents.into_iter().enumerate() {
+    let taken = documents.into_iter().enumerate().map(|(at, document)| {
         let id = cloudevent::id_of(&document).map(str::to_owned);
-        match cloudevent::parse(document, &format!("[{at}]")) {
-            Ok(pushed) => by_asset.entry(name_of(&pushed)).or_default().push((at, pushed)),
-            Err(error) => {
-                count_refused(call.context, None, &error);
-                results.insert(at, Err(Failed { id, error }));
-            }
+        match letter(call, project, document, &format!("[{at}]")) {
+            Ok(letter) => Ok((Some(letter.id.clone()), letter)),
+            Err(error) => Err(Failed { id, error }),
         }
+    });
+    let items = all_or_not_now(store(call, taken.collect()).await)?;
+    Answer::ok(&Batch { items })
+}
+
+/// An event as it is stored: one of Lakebell's own kinds, of a catalog, or of Flink's listener.
+fn letter(call: &Call<'_>, project: ProjectCode, document: Value, place: &str) -> Result<Letter, ApiError> {
+    let ports = &call.context.ports;
+    let within = |invalid: Invalid| if place.is_empty() { invalid } else { invalid.within(place) };
+    let entry = cloudevent::foreign(&document).map(|entry| entry.map_err(|refusal| ApiError::from(within(refusal))));
+    if let Some(entry) = entry {
+        let entry = entry?;
+        let named = (entry.source.clone(), entry.id.clone());
+        return Ok(Letter::new(ports, Some(project), named, Content::Entry(Box::new(entry)), call.trace));
     }
-    for (at, result) in store_all(call, project, by_asset).await? {
-        results.insert(at, result);
+    let pushed = cloudevent::parse(document, place)?;
+    push::check(ports, &pushed).map_err(within)?;
+    let named = (pushed.source.clone(), pushed.id.clone());
+    Ok(Letter::new(ports, Some(project), named, Content::Event(Box::new(pushed)), call.trace))
+}
+
+/// Stores what is to be stored. The answers are in the order of what was taken.
+pub(super) async fn store(call: &Call<'_>, taken: Vec<Taken>) -> Vec<Result<Item, Failed>> {
+    let mut letters = Vec::with_capacity(taken.len());
+    let mut results = Vec::with_capacity(taken.len());
+    for one in taken {
+        results.push(one.map(|(id, letter)| {
+            letters.push(letter);
+            id
+        }));
     }
-    answer(results.into_values().collect())
+    let mut accepted = inbox::accept(&call.context.ports, letters, call.trace).await.into_iter();
+    let answer = |id: Option<String>, accepted: Option<Accepted>| match accepted {
+        Some(Accepted::Stored { receipt, is_new }) => {
+            tracing::info!(receipt, eventId = id, isNew = is_new, "stored");
+            Ok(Item { event_id: id, status: "stored", receipt: Some(receipt), ..Item::default() })
+        }
+        Some(Accepted::TooLarge { bytes }) => {
+            let detail = format!("the event has {bytes} bytes as it would be stored");
+            Err(Failed { id, error: ApiError::too_large(detail, MAX_LETTER) })
+        }
+        Some(Accepted::NotNow) | None => Err(Failed { id, error: not_now() }),
+    };
+    results
+        .into_iter()
+        .map(|one| one.and_then(|id| answer(id, accepted.next())))
+        .inspect(|one| {
+            if let Err(failed) = one
+                && !failed.error.is_retryable()
+            {
+                count_refused(call.context, &failed.error);
+            }
+        })
+        .collect()
 }
 
 /// A batch of which nothing could be stored for now is refused as a whole, which every client
 /// repeats; any other one has an answer for each event.
-fn answer(results: Vec<Result<Item, Failed>>) -> Result<Answer, ApiError> {
+pub(super) fn all_or_not_now(results: Vec<Result<Item, Failed>>) -> Result<Vec<Item>, ApiError> {
     let is_for_now = |result: &Result<Item, Failed>| result.as_ref().is_err_and(|failed| failed.error.is_retryable());
     if !results.is_empty() && results.iter().all(is_for_now) {
-        let first = results.into_iter().next().and_then(Result::err).map(|failed| failed.error);
-        return Err(first.unwrap_or_else(out_of_time));
+        return Err(not_now());
     }
-    let items = results.into_iter().map(|result| result.unwrap_or_else(Item::from)).collect();
-    Answer::ok(&Batch { items })
+    Ok(results.into_iter().map(|result| result.unwrap_or_else(Item::from)).collect())
 }
 
-impl From<Failed> for Item {
-    fn from(Failed { id, error }: Failed) -> Self {
-        Self {
-            event_id: id,
-            status: "refused",
-            outcome: None,
-            reason: Some(error.detail().to_owned()),
-            code: Some(error.code().as_str()),
-            field: error.field().map(str::to_owned),
-            hint: error.hint_text().map(str::to_owned),
-            retryable: error.is_retryable(),
-        }
-    }
+pub(super) fn not_now() -> ApiError {
+    let detail = "the event could not be stored";
+    ApiError::new(Code::Engine(ErrorKind::Unavailable), detail).hint("send it again in a moment")
 }
 
-fn name_of(pushed: &Pushed) -> String {
-    match &pushed.asset {
-        Named::Key(key) => key.to_string(),
-        Named::Location(location) => location.to_string(),
-    }
+pub(super) fn count_refused(context: &Context, error: &ApiError) {
+    context.metrics.count(Measure::EventInvalid { source_type: None, reason: error.code().as_str() }, &[]);
 }
 
-async fn store_all(
-    call: &Call<'_>,
-    project: ProjectCode,
-    by_asset: BTreeMap<String, Vec<Placed>>,
-) -> Result<Vec<(usize, Result<Item, Failed>)>, ApiError> {
-    let slots = Arc::new(Semaphore::new(SIDE_BY_SIDE));
-    let deadline = call.began + BATCH_BUDGET;
-    let mut tasks = JoinSet::new();
-    for events in by_asset.into_values() {
-        let (context, slots, trace) = (call.context.clone(), Arc::clone(&slots), call.trace.clone());
-        let task = async move {
-            // The semaphore is never closed; without a slot there is only no bound.
-            let _slot = slots.acquire().await.ok();
-            store_in_order(&context, project, events, &trace, deadline).await
+/// What became of a pushed event.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome<'a> {
+    receipt: &'a str,
+    event_id: &'a str,
+    source: &'a str,
+    received_at: Timestamp,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<&'a str>,
+    outcomes: &'a [Became],
+}
+
+impl<'a> From<&'a Letter> for Outcome<'a> {
+    fn from(letter: &'a Letter) -> Self {
+        let (reason, body) = match &letter.content {
+            Content::Quarantined { reason, body } => (Some(reason.as_str()), Some(body.as_str())),
+            Content::Event(_) | Content::Entry(_) => (None, None),
         };
-        tasks.spawn(task.in_current_span());
-    }
-    let mut stored = Vec::new();
-    while let Some(done) = tasks.join_next().await {
-        stored.extend(done.map_err(|_| ApiError::new(Code::Engine(ErrorKind::Defect), "a task was aborted"))?);
-    }
-    Ok(stored)
-}
-
-async fn store_in_order(
-    context: &Context,
-    project: ProjectCode,
-    events: Vec<Placed>,
-    trace: &TraceId,
-    deadline: Instant,
-) -> Vec<(usize, Result<Item, Failed>)> {
-    let mut stored = Vec::with_capacity(events.len());
-    for (at, pushed) in events {
-        let result = if Instant::now() < deadline {
-            store(context, project, &pushed, trace).await.map_err(|error| match error.field().map(str::to_owned) {
-                Some(field) => error.at(format!("[{at}].{field}")),
-                None => error,
-            })
-        } else {
-            Err(out_of_time())
+        let (status, outcomes) = match &letter.progress {
+            _ if reason.is_some() => ("quarantined", &[][..]),
+            Progress::Stored { .. } => ("stored", &[][..]),
+            Progress::Settled { became, .. } => ("settled", became.as_slice()),
         };
-        stored.push((at, result.map_err(|error| Failed { id: Some(pushed.id), error })));
+        let Letter { receipt, id, source, received_at, .. } = letter;
+        Self { receipt, event_id: id, source, received_at: *received_at, status, reason, body, outcomes }
     }
-    stored
 }
 
-fn out_of_time() -> ApiError {
-    let detail = "there was no time left for this event";
-    ApiError::new(Code::Engine(ErrorKind::Unavailable), detail).hint("send it again, in a smaller batch")
-}
-
-/// Stores one event about an asset of the project, or of none: one line in the log, and its metrics.
-async fn store(context: &Context, project: ProjectCode, pushed: &Pushed, trace: &TraceId) -> Result<Item, ApiError> {
-    let (format, name) = (cloudevent::format_of(pushed), name_of(pushed));
-    let about = [("assetKey", name.as_str())];
-    context.metrics.count(Measure::EventReceived { source_type: format }, &about);
-    let pushed_from = Box::pin(push::push_from(&context.ports, project, pushed, trace)).await;
-    let Accepted { receipt, evaluated, loops } = match pushed_from {
-        Ok(accepted) => accepted,
-        Err(error) => {
-            let error = ApiError::from(error);
-            if !error.is_retryable() {
-                count_refused(context, Some(pushed), &error);
-            }
-            return Err(error);
-        }
+/// What became of an event, by its receipt, or by its own id and `source`.
+pub(super) async fn outcome(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let project = call.project()?;
+    let named = call.parameters.text("eventId");
+    let receipt = match call.request.query.get("source") {
+        Some(source) => inbox::receipt_of(Some(project), source, &named),
+        None => named.clone(),
     };
-    let mut item = Item { event_id: Some(pushed.id.clone()), status: "stored", ..Item::default() };
-    match receipt {
-        Receipt::Looked(outcome) => {
-            item.outcome = Some(outcome.as_str());
-            match &outcome {
-                Outcome::Duplicate => {
-                    context.metrics.count(Measure::EventDeduplicated { source_type: format }, &about);
-                }
-                Outcome::Advanced | Outcome::Maintenance => {
-                    let measure = Measure::StateUpdated { source_type: format, outcome: outcome.as_str() };
-                    context.metrics.count(measure, &about);
-                }
-                Outcome::Superseded => {}
-                Outcome::Ignored(reason) => item.reason = Some(reason.clone()),
-            }
-        }
-        Receipt::UnknownAsset => {
-            let code = Code::UnknownAsset.as_str();
-            context.metrics.count(Measure::EventInvalid { source_type: Some(format), reason: code }, &about);
-            item.status = "refused";
-            item.code = Some(code);
-            item.reason = Some("no asset is registered under this key or at this location".to_owned());
-            item.hint = Some("register the asset, or a warehouse that it lies in, and send the event again".to_owned());
-        }
-    }
-    let event_type = pushed.kind.as_str();
-    tracing::info!(
-        assetKey = name,
-        eventType = event_type,
-        eventId = pushed.id,
-        snapshotId = pushed.facts.snapshot_id,
-        status = item.status,
-        outcome = item.outcome,
-        "pushed"
-    );
-    report_evaluated(&context.metrics, &evaluated);
-    report_loops(&context.metrics, &loops);
-    Ok(item)
+    let found = inbox::find(&call.context.ports, &receipt).await?.map(|stored| stored.value);
+    let visible = found.filter(|letter| letter.project.is_none() || letter.project == Some(project));
+    let Some(letter) = visible else {
+        let hint =
+            "name it by the `receipt` of its answer, or by its own id and `?source=`; events are kept for 21 days";
+        return Err(ApiError::not_found("eventId", "no such event was stored").hint(hint));
+    };
+    Answer::ok(&Outcome::from(&letter))
 }
 
-fn count_refused(context: &Context, pushed: Option<&Pushed>, error: &ApiError) {
-    let source_type = pushed.map(cloudevent::format_of);
-    context.metrics.count(Measure::EventInvalid { source_type, reason: error.code().as_str() }, &[]);
+/// What was answered as if it were taken, and led to nothing.
+pub(super) async fn quarantine(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let (project, page) = (call.project()?, Page::of(&call.request.query)?);
+    let after = page.history_after()?;
+    let read = inbox::quarantined(&call.context.ports, Some(project), page.limit, after.as_deref()).await;
+    let read = read.map_err(list::about_mark)?;
+    let items: Vec<Outcome<'_>> = read.found.iter().map(Outcome::from).collect();
+    Answer::ok(&Listed { items, next: list::history_next(read.next.as_deref()) })
 }
 
 pub(super) async fn list_of_asset(call: &Call<'_>) -> Result<Answer, ApiError> {

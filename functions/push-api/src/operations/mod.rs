@@ -1,5 +1,6 @@
 //! What the routes do.
 
+mod aliases;
 mod assets;
 mod control;
 mod dependencies;
@@ -8,12 +9,17 @@ mod lineage;
 mod operate;
 mod records;
 mod settings;
+mod tokens;
 mod triggers;
+mod writers;
 
 use crate::answer::Answer;
 use crate::handler::Call;
 use crate::problem::ApiError;
 use crate::routes::Operation;
+
+/// The `OpenAPI` document of this API. A test makes it of the code; the zip compresses it.
+const OPEN_API: &str = include_str!("../../../../schema/openapi.json");
 
 /// Runs an operation.
 pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer, ApiError> {
@@ -28,6 +34,16 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::ReadLineage => lineage::show(call).await,
         Operation::ListUnregisteredAssets => assets::unregistered(call).await,
         Operation::PushEvents => events::push(call).await,
+        Operation::ReadOutcome => events::outcome(call).await,
+        Operation::ReadQuarantine => events::quarantine(call).await,
+        Operation::ListAliases => aliases::list(call).await,
+        Operation::ConfirmAlias => aliases::confirm(call).await,
+        Operation::PushLineage => writers::lineage(call).await,
+        Operation::PushLineageBatch => writers::lineage_batch(call).await,
+        Operation::PushQuality => writers::quality(call).await,
+        Operation::PaimonPartitionDone => writers::paimon(call).await,
+        Operation::HudiCommit | Operation::HudiCommitByPath => writers::hudi(call).await,
+        Operation::IcebergMetrics | Operation::IcebergMetricsByPath => writers::iceberg(call).await,
         Operation::ListEvents => events::list_of_asset(call).await,
         Operation::DeclareDependencies => dependencies::declare(call).await,
         Operation::ListDependencies => dependencies::list(call).await,
@@ -55,6 +71,11 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::PutWarehouse => settings::put_warehouse(call).await,
         Operation::ListWarehouses => settings::warehouses(call).await,
         Operation::DeleteWarehouse => settings::delete_warehouse(call).await,
+        Operation::CreateToken => tokens::create(call).await,
+        Operation::ListTokens => tokens::list(call).await,
+        Operation::RotateToken => tokens::rotate(call).await,
+        Operation::RevokeToken => tokens::revoke(call).await,
+        Operation::ReadOpenApi => Ok(Answer::document(OPEN_API)),
         Operation::PushEventsByPath => events::push_by_path(call).await,
     }
 }

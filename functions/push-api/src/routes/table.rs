@@ -8,6 +8,7 @@ const READ: Needs = Needs::Right(Right::Read);
 const EVIDENCE: Needs = Needs::Right(Right::Evidence);
 const DECLARE: Needs = Needs::Right(Right::Declare);
 const OPERATE: Needs = Needs::Right(Right::Operate);
+const WRITER: Needs = Needs::Writer(Right::Evidence);
 const ADMIN: Needs = Needs::Right(Right::Admin);
 
 const PAGE: &[&str] = &["limit", "after"];
@@ -61,6 +62,36 @@ pub const ROUTES: &[Route] = &[
         .answers(&[200, 202]),
     get("/projects/{p}/asset-events", Operation::ListEvents, READ, "List an asset's events")
         .query(&["assetKey", "limit", "after"]),
+    get("/projects/{p}/asset-events/{eventId}", Operation::ReadOutcome, READ, "What became of a pushed event")
+        .query(&["source"]),
+    get("/projects/{p}/quarantine", Operation::ReadQuarantine, READ, "What was answered and led to nothing")
+        .query(PAGE),
+    get("/projects/{p}/assets/{assetKey}/aliases", Operation::ListAliases, READ, "List the names of an asset"),
+    post("/projects/{p}/assets/{assetKey}/aliases", Operation::ConfirmAlias, DECLARE, "Confirm a name of an asset"),
+    post("/projects/{p}/quality/{tool}", Operation::PushQuality, EVIDENCE, "Push what dbt, gx or soda found")
+        .answers(&[202]),
+    post("/api/v1/lineage", Operation::PushLineage, WRITER, "Push an event of OpenLineage").answers(&[201]),
+    post("/api/v1/lineage/batch", Operation::PushLineageBatch, WRITER, "Push events of OpenLineage"),
+    post("/api/v1/hudi/commit", Operation::HudiCommit, WRITER, "A commit, by Hudi's callback"),
+    post("/api/v1/iceberg/metrics", Operation::IcebergMetrics, WRITER, "A commit, by an Iceberg metrics report"),
+    post(
+        "/w/{token}/paimon/partition-done",
+        Operation::PaimonPartitionDone,
+        Needs::PathToken(Right::Evidence),
+        "A done partition, by Paimon's http-report",
+    ),
+    post(
+        "/w/{token}/hudi/commit",
+        Operation::HudiCommitByPath,
+        Needs::PathToken(Right::Evidence),
+        "A commit, by Hudi's callback, with the token in the path",
+    ),
+    post(
+        "/w/{token}/iceberg/metrics",
+        Operation::IcebergMetricsByPath,
+        Needs::PathToken(Right::Evidence),
+        "A commit, by an Iceberg metrics report, with the token in the path",
+    ),
     post("/projects/{p}/asset-dependencies", Operation::DeclareDependencies, DECLARE, "Declare a target")
         .answers(&[200, 201]),
     get("/projects/{p}/asset-dependencies", Operation::ListDependencies, READ, "List targets with their verdicts")
@@ -120,6 +151,15 @@ pub const ROUTES: &[Route] = &[
     put("/warehouses", Operation::PutWarehouse, ADMIN, "Declare a warehouse and register its tables"),
     get("/warehouses", Operation::ListWarehouses, READ, "List warehouses").query(PAGE),
     delete("/warehouses", Operation::DeleteWarehouse, ADMIN, "Forget a warehouse").query(&["location"]),
+    post("/projects/{p}/tokens", Operation::CreateToken, ADMIN, "Make a token of a project").answers(&[201]),
+    get("/projects/{p}/tokens", Operation::ListTokens, ADMIN, "List the tokens of a project").query(PAGE),
+    post("/projects/{p}/tokens/{tokenId}/rotate", Operation::RotateToken, ADMIN, "Give a project's token a new secret"),
+    delete("/projects/{p}/tokens/{tokenId}", Operation::RevokeToken, ADMIN, "Revoke a project's token"),
+    post("/tokens", Operation::CreateToken, ADMIN, "Make a token of the deployment").answers(&[201]),
+    get("/tokens", Operation::ListTokens, ADMIN, "List all tokens").query(PAGE),
+    post("/tokens/{tokenId}/rotate", Operation::RotateToken, ADMIN, "Give a token a new secret"),
+    delete("/tokens/{tokenId}", Operation::RevokeToken, ADMIN, "Revoke a token"),
+    get("/openapi.json", Operation::ReadOpenApi, Needs::AnyToken, "Read the OpenAPI document of this API"),
     post(
         "/w/{token}/asset-events",
         Operation::PushEventsByPath,

@@ -48,9 +48,10 @@ async fn wrong_specs_name_the_field() {
         (json!({"key": ORDERS, "location": "s3://lake"}), "location"),
         (json!({"key": ORDERS, "location": "s3://lake/x", "trust": "writer"}), "trust"),
         (json!({"key": ORDERS, "location": "s3://lake/x", "bindVerdict": "sometimes"}), "bindVerdict"),
-        (json!({"key": ORDERS, "location": "s3://lake/x", "scanInterval": "1m"}), "scanInterval"),
+        (json!({"key": ORDERS, "location": "s3://lake/x", "scanInterval": "59s"}), "scanInterval"),
         (json!({"key": ORDERS, "location": "s3://lake/x", "catalog": "glue"}), "catalog"),
-        (json!({"key": ORDERS, "location": "s3://lake/x", "keepConsumer": true}), "keepConsumer"),
+        (json!({"key": ORDERS, "location": "s3://lake/x", "keepConsumer": "yes"}), "keepConsumer"),
+        (json!({"key": "delta://a/b", "location": "s3://lake/x", "keepConsumer": true}), "keepConsumer"),
         (json!({"key": ORDERS, "location": "s3://lake/x", "watermark": "x"}), "watermark"),
         (json!({"key": format!("paimon://a/{}", "x".repeat(600)), "location": "s3://lake/x"}), "key"),
         (json!([ORDERS, "s3://lake/x"]), "body"),
@@ -148,7 +149,7 @@ async fn tables_seen_and_not_registered_are_listed() {
     let ports = api.world.quiet_ports();
     let seen = Unregistered {
         location: "s3://lake/warehouse/ods_db.db/strangers".to_owned(),
-        format: "paimon".parse().unwrap(),
+        format: Some("paimon".parse().unwrap()),
         first_seen: "2026-01-01T00:00:00Z".parse().unwrap(),
         object: "s3://lake/warehouse/ods_db.db/strangers/snapshot/snapshot-1".to_owned(),
         reason: "no asset and no warehouse is registered at this location".to_owned(),

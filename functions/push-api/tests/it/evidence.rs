@@ -142,7 +142,12 @@ async fn settings_are_registered_shown_and_changed() {
     assert_eq!(other.status_code, 409);
     assert_eq!(body(&api.get(&format!("{ORDERS_PATH}/state")).await)["settings"], more);
     golden("error-setting", &api.post("/projects/7/assets", &with(&json!({"trust": "writer"}))).await);
-    golden("error-setting-later", &api.post("/projects/7/assets", &with(&json!({"scanInterval": "1m"}))).await);
+    golden("error-setting-later", &api.post("/projects/7/assets", &with(&json!({"catalog": "glue"}))).await);
+    golden("error-scan-interval", &api.post("/projects/7/assets", &with(&json!({"scanInterval": "30s"}))).await);
+    let scanned = json!({"scanInterval": "1m", "keepConsumer": true});
+    assert_eq!(body(&api.post("/projects/7/assets", &with(&scanned)).await)["settings"]["scanInterval"], "1m");
+    let again = api.post("/projects/7/assets", &with(&more)).await;
+    assert_eq!(body(&again)["settings"], more, "what is left out is the default again");
     let watermark = event("1", "watermark.advanced", &json!({"watermark": 1_768_471_200_000_i64}));
     assert_eq!(body(&api.post(EVENTS, &watermark).await)["outcome"], "advanced");
 }

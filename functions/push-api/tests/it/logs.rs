@@ -13,8 +13,9 @@ async fn each_request_has_one_access_line_without_payload() {
     let spec = json!({"key": ORDERS, "location": "s3://lake/warehouse/ods_db.db/orders", "trust": secret});
     api.post("/projects/7/assets", &spec).await;
     api.register(ORDERS, "orders").await;
-    api.post("/projects/7/asset-events", &cloud_event("1", "tag.created", &json!({"asset": ORDERS, "tag": secret})))
-        .await;
+    let tag = cloud_event("1", "tag.created", &json!({"asset": ORDERS, "tag": secret}));
+    api.send("POST", "/projects/7/asset-events", Some(tag.to_string())).await;
+    api.work().await;
     api.post("/projects/7/asset-events", &json!({"specversion": secret})).await;
     api.get(&format!("{ORDERS_PATH}/state")).await;
     api.get("/projects/7/asset-trigger-history?status=payload-that-nobody-logs").await;

@@ -25,6 +25,7 @@ fn is_admitted(route: &Route, right: Right, of: Option<i64>, asked: i64) -> bool
     match route.needs {
         Needs::AnyToken => true,
         Needs::Right(needed) if needed != right => false,
+        Needs::Writer(needed) => needed == right,
         Needs::Right(_) => of.is_none() || (route.is_of_project() && of == Some(asked)),
         // Only tokens that are made for paths are taken there.
         Needs::PathToken(_) => false,

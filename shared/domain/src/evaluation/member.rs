@@ -460,7 +460,12 @@ impl<'a> Judge<'a, '_> {
             (Verdict::BlockedBySnapshot, ReasonCode::NeverRead, actual, None, "a notification or a scan of the table")
         } else if let Some(newest) = newest {
             let actual = ["newest is snapshot ", &newest.version.snapshot_id].concat();
-            (Verdict::Waiting, ReasonCode::NoNewVersion, actual, Some(newest.since), "a new commit to the table")
+            let unblock = if state.unnotified.is_some_and(|unnotified| unnotified.is_lasting()) {
+                "a new commit to the table, which is seen with the next scan: its bucket's notifications do not come"
+            } else {
+                "a new commit to the table"
+            };
+            (Verdict::Waiting, ReasonCode::NoNewVersion, actual, Some(newest.since), unblock)
         } else {
             let actual = match &state.table {
                 Some(table) => format!("the newest commit, snapshot {}, is of another kind", table.snapshot_id),

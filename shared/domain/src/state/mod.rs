@@ -8,7 +8,7 @@ mod partitions;
 mod quality;
 mod registers;
 
-pub use notes::{MAX_REFUSAL, RefusedEvidence, Writer};
+pub use notes::{MAX_REFUSAL, RefusedEvidence, UNNOTIFIED_SCANS, Unnotified, Writer};
 pub use partitions::{MAX_PARTITIONS, PartitionEntry, Partitions};
 pub use quality::{CheckResult, MAX_CHECK_NAME, PARKED, PARKED_TOO_LONG, Quality, QualityVerdict, Severity, Verdict};
 pub use registers::{
@@ -94,6 +94,9 @@ pub struct AssetState {
     /// The evidence of a writer that was refused last, in this epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedEvidence>,
+    /// Commits that only the clock's scans found; absent once a notification comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unnotified: Option<Unnotified>,
 }
 
 /// Something that may move a register.
@@ -137,6 +140,10 @@ pub enum Evidence {
     Trouble(Trouble),
     /// Storage was read without trouble.
     Readable,
+    /// A scan by the clock found so many commits and tags of which no notification had told.
+    Unnotified(u64),
+    /// A notification came.
+    Notified,
 }
 
 /// What a piece of evidence did to a state.
@@ -184,6 +191,11 @@ impl AssetState {
             }
             Evidence::Trouble(trouble) => next.take_trouble(trouble),
             Evidence::Readable => set(&mut next.trouble, None),
+            Evidence::Unnotified(commits) => {
+                let after = Unnotified::after(next.unnotified.as_ref(), *commits, now);
+                set(&mut next.unnotified, Some(after))
+            }
+            Evidence::Notified => set(&mut next.unnotified, None),
         };
         next.note_refusal(evidence, &outcome, now);
         Transition { state: next, outcome }

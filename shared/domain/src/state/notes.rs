@@ -1,8 +1,9 @@
-//! What the state keeps for people only: who wrote last, and what was refused last.
+//! What the state keeps for people only: who wrote last, what was refused last, and whether notifications
+//! come.
 //!
 //! Nothing is decided by it.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{AssetState, Evidence, PARKED};
@@ -27,6 +28,49 @@ impl Writer {
     pub(super) fn of(commit: &Commit, now: Timestamp) -> Option<Self> {
         let committed = commit.committed_at.and_then(|at| Timestamp::from_millisecond(at.0).ok());
         Some(Self { name: application_of(commit)?, at: committed.unwrap_or(now) })
+    }
+}
+
+/// After so many scans in a row that found commits, without a notification in between, the bucket
+/// counts as one that does not notify. One or two may have overtaken notifications on their way.
+pub const UNNOTIFIED_SCANS: u32 = 3;
+/// Scans closer to each other than this count as one.
+const ONE_SCAN: SignedDuration = SignedDuration::from_secs(30);
+
+/// Commits that only the clock's scans found, since the last notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unnotified {
+    /// How many scans found some.
+    pub scans: u32,
+    /// How many commits and tags they found.
+    pub commits: u64,
+    /// When the first of these scans was.
+    pub since: Timestamp,
+    /// When the last of them was.
+    pub last: Timestamp,
+}
+
+impl Unnotified {
+    /// After one more scan that found so many.
+    pub(super) fn after(before: Option<&Self>, commits: u64, now: Timestamp) -> Self {
+        match before {
+            None => Self { scans: 1, commits, since: now, last: now },
+            Some(before) => {
+                let is_another = now.duration_since(before.last) >= ONE_SCAN;
+                Self {
+                    scans: before.scans.saturating_add(u32::from(is_another)),
+                    commits: before.commits.saturating_add(commits),
+                    last: if is_another { now } else { before.last },
+                    ..*before
+                }
+            }
+        }
+    }
+
+    /// Whether the bucket's notifications are missing, and not merely late.
+    pub const fn is_lasting(&self) -> bool {
+        self.scans >= UNNOTIFIED_SCANS
     }
 }
 

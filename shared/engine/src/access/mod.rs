@@ -139,7 +139,7 @@ pub async fn rotate(
             let message = format!("token {id} is expired or revoked; make a new one");
             return Err(EngineError::new(ErrorKind::Conflict, message));
         }
-        let text = TokenText::with_id(id.clone(), &*ports.random)?;
+        let text = TokenText::with_id(id.clone(), &*ports.random);
         let overlap = SignedDuration::from_hours(overlap_hours.into());
         let token = Token {
             digest: Some(text.digest()),

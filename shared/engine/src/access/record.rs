@@ -127,13 +127,13 @@ impl Token {
         let is = |digest: &str| bool::from(digest.as_bytes().ct_eq(shown.as_bytes()));
         let is_current = self.digest.as_deref().is_some_and(is);
         let previous = self.previous.as_ref().filter(|previous| is(&previous.digest));
-        match (is_current, previous) {
-            (false, None) => Standing::Wrong,
-            (true, _) => self.ended(now).map_or(Standing::Good, Standing::Stale),
-            (false, Some(previous)) if now >= previous.good_until => {
-                Standing::Stale(self.ended(now).unwrap_or(StaleBecause::Rotated))
-            }
-            (false, Some(_)) => self.ended(now).map_or(Standing::Good, Standing::Stale),
+        if !is_current && previous.is_none() {
+            return Standing::Wrong;
+        }
+        let is_over = !is_current && previous.is_some_and(|previous| now >= previous.good_until);
+        match self.ended(now).or(is_over.then_some(StaleBecause::Rotated)) {
+            Some(because) => Standing::Stale(because),
+            None => Standing::Good,
         }
     }
 

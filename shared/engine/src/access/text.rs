@@ -30,12 +30,12 @@ impl TokenText {
     /// A token of fresh random bits.
     pub(super) fn random(random: &dyn Random) -> Result<Self, EngineError> {
         let id = format!("{:032x}", random.bits());
-        Self::with_id(TokenId::new(&id[..ID_DIGITS])?, random)
+        Ok(Self::with_id(TokenId::new(&id[..ID_DIGITS])?, random))
     }
 
     /// A fresh secret under a known id.
-    pub(super) fn with_id(id: TokenId, random: &dyn Random) -> Result<Self, EngineError> {
-        Ok(Self { id, secret: format!("{:032x}{:032x}", random.bits(), random.bits()) })
+    pub(super) fn with_id(id: TokenId, random: &dyn Random) -> Self {
+        Self { id, secret: format!("{:032x}{:032x}", random.bits(), random.bits()) }
     }
 
     /// The public part.

@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use lakebell_domain::asset::AssetKey;
-use lakebell_domain::ids::{AssetId, TargetId};
-use lakebell_domain::lineage::{Edge, Writes};
+use lakebell_domain::ids::{AssetId, ProjectCode, TargetId};
+use lakebell_domain::lineage::{Edge, Node, Via, Writes};
 use serde::Serialize;
 
 use super::keep;
 use super::walk::{MAX_STEPS, MAX_TABLES, lineages};
 use crate::EngineError;
+use crate::assets::NO_PROJECT;
 use crate::layout;
 use crate::ports::Ports;
+use crate::records::AssetHead;
 use crate::store;
 
 /// Which way to look.
@@ -66,27 +68,30 @@ pub struct ShownTarget {
     pub warnings: Vec<String>,
 }
 
-/// Walks from a table, in one direction or both, at most `steps` steps. `may_show` says whose targets
-/// may be told of.
+/// What an asset is called that a project may not know of.
+const HIDDEN: &str = "a table of another project";
+
+/// Walks from a table, in one direction or both, at most `steps` steps. Targets and tables of other projects are
+/// not told of, and a walk does not go through them.
 pub async fn show(
     ports: &Ports,
     asset: (AssetId, &AssetKey),
     directions: &[Direction],
     steps: usize,
-    may_show: impl Fn(&TargetId) -> bool,
+    project: ProjectCode,
 ) -> Result<Shown, EngineError> {
     let mut edges = BTreeSet::new();
     let mut tables = vec![(asset.0, asset.1.clone())];
     let mut is_cut = false;
     for direction in directions {
-        let cut = walk(ports, asset, *direction, steps.min(MAX_STEPS), &mut edges, &mut tables).await?;
-        is_cut |= cut;
+        let way = Way { project, direction: *direction, most: steps.min(MAX_STEPS) };
+        is_cut |= walk(ports, asset, way, &mut edges, &mut tables).await?;
     }
     let mut targets = BTreeSet::new();
     for (id, key) in &tables {
         for definition in keep::dependents(ports, *id).await? {
             let target = definition.target;
-            if !may_show(&target.id) {
+            if target.id.project != project {
                 continue;
             }
             let writes =
@@ -100,11 +105,34 @@ pub async fn show(
     Ok(Shown { edges: edges.into_iter().collect(), targets: targets.into_iter().collect(), is_cut })
 }
 
+/// Which way a walk goes, how far, and for whom.
+#[derive(Clone, Copy)]
+struct Way {
+    project: ProjectCode,
+    direction: Direction,
+    most: usize,
+}
+
+/// The assets that a project may know of.
+async fn visible(ports: &Ports, project: ProjectCode, assets: &[AssetId]) -> Result<BTreeSet<AssetId>, EngineError> {
+    let keys: Vec<_> = assets.iter().copied().map(layout::head).collect();
+    let items = if keys.is_empty() { Vec::new() } else { ports.items.get(&keys).await? };
+    let mut seen = BTreeSet::new();
+    for (asset, key) in assets.iter().zip(&keys) {
+        if let Some(item) = store::pick(&items, key) {
+            let owner = store::decode::<AssetHead>(item)?.value.project;
+            if owner == project || owner == NO_PROJECT {
+                seen.insert(*asset);
+            }
+        }
+    }
+    Ok(seen)
+}
+
 async fn walk(
     ports: &Ports,
     (start, key): (AssetId, &AssetKey),
-    direction: Direction,
-    most: usize,
+    Way { project, direction, most }: Way,
     edges: &mut BTreeSet<ShownEdge>,
     tables: &mut Vec<(AssetId, AssetKey)>,
 ) -> Result<bool, EngineError> {
@@ -113,19 +141,31 @@ async fn walk(
     for steps in 1..=most {
         let ids: Vec<AssetId> = here.iter().map(|(id, _)| *id).collect();
         let mut lineages = lineages(ports, &ids).await?;
-        let mut next = Vec::new();
+        let mut found = Vec::new();
         for (id, key) in &here {
             let Some(lineage) = lineages.remove(id) else { continue };
             let of_asset = if direction == Direction::Upstream { lineage.upstream } else { lineage.downstream };
-            for Edge { node, via, last_seen, .. } in of_asset {
-                let (own, other) = (key.to_string(), node.to_string());
-                let (from, to) = if direction == Direction::Upstream { (other, own) } else { (own, other) };
-                edges.insert(ShownEdge { steps, from, to, via: via.to_string(), last_seen });
-                if let lakebell_domain::lineage::Node::Asset { id, key } = node
-                    && seen.insert(id)
-                {
-                    next.push((id, key));
-                }
+            found.extend(of_asset.into_iter().map(|edge| (key.to_string(), edge)));
+        }
+        let mut others: Vec<AssetId> = found.iter().filter_map(|(_, edge)| edge.node.asset()).collect();
+        others.sort_unstable();
+        others.dedup();
+        let visible = visible(ports, project, &others).await?;
+        let mut next = Vec::new();
+        for (own, Edge { node, via, last_seen, .. }) in found {
+            let is_hidden = node.asset().is_some_and(|id| !visible.contains(&id));
+            let other = if is_hidden { HIDDEN.to_owned() } else { node.to_string() };
+            let via = match &via {
+                Via::Target(target) if target.project != project => "a target of another project".to_owned(),
+                via => via.to_string(),
+            };
+            let (from, to) = if direction == Direction::Upstream { (other, own) } else { (own, other) };
+            edges.insert(ShownEdge { steps, from, to, via, last_seen });
+            if let Node::Asset { id, key } = node
+                && !is_hidden
+                && seen.insert(id)
+            {
+                next.push((id, key));
             }
         }
         if next.is_empty() {

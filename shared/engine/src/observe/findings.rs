@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::commit::Commit;
-use lakebell_domain::event::{CommitFacts, Event, EventKind, Outcome, PushedEvidence, commit_token};
+use lakebell_domain::event::{CommitFacts, Event, EventKind, Outcome, PushedEvidence, Source, commit_token};
 use lakebell_domain::state::{AssetState, Evidence, Gap, RewriteHold, Totals, Trouble};
 use lakebell_domain::version::{Ordinal, Position};
 use serde_json::Value;
 
-use super::{EVENT_RETENTION, HISTORY_RETENTION, Hint};
+use super::{EVENT_RETENTION, HISTORY_RETENTION, Hint, Look};
 use crate::EngineError;
 use crate::asset_settings::WatermarkFrom;
 use crate::layout;
 use crate::ports::items::{Draft, Write};
-use crate::records::{AssetHead, Pointer, Ring, RingEntry};
+use crate::records::{AssetHead, Pointer, Ring, RingEntry, TagsSeen};
 use crate::store::{self, Stored};
 
 /// One thing that a read found.
@@ -44,6 +44,8 @@ pub(super) struct Reading {
     pub(super) verified: bool,
     /// Other branches that moved in the same files, of formats where one file holds them all.
     pub(super) branches: BTreeSet<String>,
+    /// The tags that a scan has seen, where they are others than last time.
+    pub(super) tags: Option<TagsSeen>,
 }
 
 impl Reading {
@@ -63,6 +65,8 @@ impl Reading {
                 finding.evidence = Evidence::RewriteAccepted(commits.clone());
             }
         }
+        // Tags belong to an epoch: the next scan takes in what is there.
+        self.tags = None;
         // The schema belongs to the new epoch, so it is applied after the epoch opens.
         self.findings.sort_by_key(|finding| !matches!(finding.evidence, Evidence::RewriteAccepted(_)));
         self
@@ -110,6 +114,12 @@ pub(super) fn apply(
     if reading.verified {
         next_ring.unverified = None;
     }
+    if let Some(seen) = &reading.tags {
+        next_ring.tags = Some(seen.clone());
+    }
+    if let Some(evidence) = heard(hint, &head.value.state, &outcomes) {
+        next.state = next.state.apply(&evidence, now).state;
+    }
     if next == head.value && next_ring == ring.value {
         return Ok(Applied { head: next, rev: head.rev, actions: None, outcomes });
     }
@@ -119,6 +129,26 @@ pub(super) fn apply(
     }
     actions.extend(events);
     Ok(Applied { head: next, rev: head.rev + 1, actions: Some(actions), outcomes })
+}
+
+/// What the way by which something was found says about the bucket's notifications. Commits of a
+/// first read were there before anybody asked to be notified.
+fn heard(hint: &Hint, before: &AssetState, outcomes: &[(EventKind, Outcome)]) -> Option<Evidence> {
+    match (hint.source, &hint.look) {
+        (Source::Notify, _) => before.unnotified.is_some().then_some(Evidence::Notified),
+        (Source::Poll, Look::Whole) if before.baseline.is_some() => {
+            let untold = outcomes.iter().filter(|(kind, outcome)| was_untold(*kind, outcome)).count();
+            (untold > 0).then_some(Evidence::Unnotified(untold as u64))
+        }
+        _ => None,
+    }
+}
+
+/// Whether something that a scan found would have been notified: of a tag that was deleted and of a
+/// rewrite nobody is.
+pub fn was_untold(kind: EventKind, outcome: &Outcome) -> bool {
+    let is_notified = matches!(kind, EventKind::SnapshotCommitted | EventKind::TagCreated);
+    is_notified && matches!(outcome, Outcome::Advanced | Outcome::Maintenance)
 }
 
 /// How long the events of commits are kept: longer where a target looks at each of them.

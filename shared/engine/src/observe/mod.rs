@@ -14,8 +14,10 @@ mod paimon;
 mod recognise;
 mod table;
 
+pub use findings::was_untold;
 pub(crate) use recognise::agree;
 pub use recognise::is_table_of;
+pub(crate) use table::uuid_of;
 
 use std::collections::BTreeSet;
 

@@ -4,6 +4,8 @@
 //! create. So a missing id is looked into before anything is concluded, and an id that is known
 //! already is compared by its fingerprint. `LATEST` and `EARLIEST` are never read.
 
+mod tags;
+
 use std::collections::BTreeMap;
 
 use lakebell_domain::state::{AssetState, Evidence, RewriteHold, SchemaDetail, TagEntry};
@@ -18,8 +20,8 @@ use crate::records::Ring;
 
 /// Most snapshot files that one listing looks at.
 const MAX_LISTED: usize = 20_000;
-/// Most snapshot files that a scan lists, 1,000 to a request.
-const MAX_SCANNED: usize = 2_000;
+/// Most snapshot files that a scan lists: one request. A table with more is probed.
+const MAX_SCANNED: usize = 1_000;
 
 /// Reads one table or branch.
 pub(super) struct Reader<'a> {
@@ -65,14 +67,28 @@ impl Reader<'_> {
             Look::At { ordinal, .. } => self.follow(state, Some(ordinal.0)).await,
             // Files of another format say nothing about this table.
             Look::File { .. } => Ok(Reading::default()),
-            Look::Whole => self.whole(state, ring).await,
+            Look::Whole => {
+                let mut reading = self.whole(state, ring).await?;
+                if !reading.sights_rewrite() {
+                    match self.scan_tags(state, ring.tags.as_ref(), &mut reading).await {
+                        Ok(()) => {}
+                        // The commits that were found count all the same.
+                        Err(Stop::Trouble(code, detail)) => {
+                            reading.findings.push(Finding::new(self.table.trouble(code, detail)));
+                        }
+                        Err(stop) => return Err(stop),
+                    }
+                }
+                Ok(reading)
+            }
         }
     }
 
     /// The newest commit, and back from it to one that changed data.
     async fn first_read(&self) -> Result<Reading, Stop> {
         let Some(newest) = self.ids().await?.last().copied() else {
-            return Ok(Reading::of(Evidence::FirstRead(Vec::new())));
+            let tags = Some(self.tags_before().await?);
+            return Ok(Reading { tags, ..Reading::of(Evidence::FirstRead(Vec::new())) });
         };
         let mut producers = Producers { detail: None, read: Vec::new() };
         let mut commits = Vec::new();
@@ -91,7 +107,7 @@ impl Reader<'_> {
         let mut findings: Vec<Finding> =
             producers.read.into_iter().take(1).map(|detail| Finding::new(Evidence::SchemaRead(detail))).collect();
         findings.push(Finding { evidence: Evidence::FirstRead(commits), etags });
-        Ok(Reading { findings, verified: true, ..Reading::default() })
+        Ok(Reading { findings, verified: true, tags: Some(self.tags_before().await?), ..Reading::default() })
     }
 
     /// The commits after the known one: up to `last`, or to the newest there is.
@@ -227,11 +243,20 @@ impl Reader<'_> {
     /// which the fast path went on unseen.
     async fn probe(&self, state: &AssetState, ring: &Ring) -> Result<Reading, Stop> {
         let known = state.position().ordinal;
-        for ordinal in [Some(known), ring.unverified].into_iter().flatten() {
+        let found = self.snapshot(known.0).await?;
+        let is_same =
+            |table: &Version| found.as_ref().is_some_and(|found| found.snapshot.fingerprint() == table.fingerprint);
+        let is_there = state.table.as_ref().is_some_and(is_same);
+        let again = (!is_there).then_some(known);
+        for ordinal in [again, ring.unverified].into_iter().flatten() {
             let reading = self.look_back(state, ring, ordinal, None).await?;
             if !reading.findings.is_empty() {
                 return Ok(reading);
             }
+        }
+        // The known one has just been read: that the next one is missing says all there is to say.
+        if is_there && self.snapshot(known.0 + 1).await?.is_none() {
+            return Ok(verified(state, Reading::default()));
         }
         Ok(verified(state, self.follow(state, None).await?))
     }

@@ -138,3 +138,15 @@ pub(super) fn keep_note<T: Serialize>(note: &T, schema_id: Option<i64>) -> Resul
     let text = crate::store::encode(note).map_err(Stop::Error)?;
     Ok(Finding::new(Evidence::SchemaRead(SchemaDetail { schema_id: schema_id.unwrap_or(-1), text: Some(text) })))
 }
+
+/// The id that a table's own metadata gives it, where a look has found one.
+pub(crate) fn uuid_of(state: &AssetState) -> Option<String> {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Identity {
+        uuid: Option<String>,
+        table_id: Option<String>,
+    }
+    let identity: Identity = note_of(state);
+    identity.uuid.or(identity.table_id)
+}

@@ -16,6 +16,8 @@ pub struct Ports {
     pub items: Arc<dyn items::ItemStore>,
     /// The tables' own files.
     pub storage: Arc<dyn storage::TableStorage>,
+    /// The one kind of file that is written to a lake, where an asset asks for it.
+    pub consumers: Arc<dyn storage::ConsumerFiles>,
     /// Messages to other functions.
     pub queue: Arc<dyn queue::Queue>,
     /// The time.

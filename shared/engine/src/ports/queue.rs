@@ -1,6 +1,7 @@
 //! Messages between the functions. Standard queues: a message may come twice, late or out of order.
 
 use async_trait::async_trait;
+use lakebell_domain::asset::Location;
 use lakebell_domain::ids::{AssetId, TargetId, TraceId, TriggerKey};
 use serde::{Deserialize, Serialize};
 
@@ -42,11 +43,25 @@ pub enum Message {
         /// From the hint to the instance.
         trace: TraceId,
     },
+    /// To the watcher: work on these letters.
+    Letters {
+        /// Their receipts, in the order in which they came.
+        receipts: Vec<String>,
+        /// From the event to the instance.
+        trace: TraceId,
+    },
     /// To the watcher: look at this asset.
     Observe {
         /// The asset.
         asset: AssetId,
         /// From the hint to the instance.
+        trace: TraceId,
+    },
+    /// To the watcher: look for new tables below this warehouse.
+    LookForTables {
+        /// The warehouse's location.
+        warehouse: Location,
+        /// From the pass to what is registered.
         trace: TraceId,
     },
 }
@@ -56,7 +71,7 @@ impl Message {
     pub const fn is_for_dispatcher(&self) -> bool {
         match self {
             Self::Dispatch { .. } | Self::Advise { .. } | Self::Follow { .. } => true,
-            Self::Evaluate { .. } | Self::Observe { .. } => false,
+            Self::Evaluate { .. } | Self::Letters { .. } | Self::Observe { .. } | Self::LookForTables { .. } => false,
         }
     }
 
@@ -67,7 +82,9 @@ impl Message {
             | Self::Advise { trace, .. }
             | Self::Follow { trace, .. }
             | Self::Evaluate { trace, .. }
-            | Self::Observe { trace, .. } => trace,
+            | Self::Letters { trace, .. }
+            | Self::Observe { trace, .. }
+            | Self::LookForTables { trace, .. } => trace,
         }
     }
 }

@@ -89,9 +89,16 @@ pub trait TableStorage: Send + Sync {
     /// The objects of a listing, by key. What a store lists is as new as what it reads.
     async fn list(&self, bucket: &str, listing: Listing<'_>) -> Result<Vec<Listed>, EngineError>;
 
-    /// The names of the folders directly below `prefix` (which ends in `/`), without slashes; at
-    /// most `limit` of them.
-    async fn folders(&self, bucket: &str, prefix: &str, limit: usize) -> Result<Vec<String>, EngineError>;
+    /// The names of the folders directly below `prefix` (which ends in `/`), without slashes, in the
+    /// order of their keys; only those behind the folder `after`, where one is named, and at most
+    /// `limit` of them.
+    async fn folders(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, EngineError>;
 
     /// The whole object, or `None` where there is none. At most `limit` bytes are read.
     async fn get(&self, bucket: &str, key: &str, limit: usize) -> Result<Option<Object>, EngineError> {
@@ -114,4 +121,14 @@ pub trait TableStorage: Send + Sync {
 fn too_large(bucket: &str, key: &str, limit: usize) -> EngineError {
     let message = format!("the object is larger than the {limit} bytes that are read of it");
     EngineError::new(ErrorKind::Damaged, message).with("bucket", bucket).with("key", key)
+}
+
+/// Writing the consumer files of Paimon tables, and nothing else of a lake.
+///
+/// Errors: `Unavailable` where a later try may succeed, `Denied` where the right to write is missing.
+#[async_trait]
+pub trait ConsumerFiles: Send + Sync {
+    /// Puts a small object in the place of the one with the entity tag `over`, or where there is
+    /// none. `false` where another one stands there by now.
+    async fn put(&self, bucket: &str, key: &str, bytes: Vec<u8>, over: Option<&str>) -> Result<bool, EngineError>;
 }

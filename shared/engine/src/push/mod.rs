@@ -12,7 +12,9 @@ mod version;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use lakebell_domain::asset::{AssetKey, Location};
+use lakebell_decoders::TableRef;
+use lakebell_domain::Invalid;
+use lakebell_domain::asset::{AssetKey, Format, Location};
 use lakebell_domain::commit::Millis;
 use lakebell_domain::event::{Event, EventKind, Outcome, PushedEvidence, Source};
 use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
@@ -25,10 +27,11 @@ pub use self::claim::{MAX_BACKFILL_ID, MAX_EXTRA, MAX_RUN_ID, MAX_STATUS};
 
 use self::claim::Claim;
 use crate::evaluate::{self, Evaluated};
+use crate::inbox::identity;
 use crate::lineage::{Flow, FoundLoop};
-use crate::observe::Observed;
+use crate::observe::{self, Hint, Look, Observed};
 use crate::ports::Ports;
-use crate::records::Unregistered;
+use crate::records::{Resolved, Unregistered};
 use crate::{EngineError, assets, lineage};
 
 /// Kinds that can be pushed: all of them.
@@ -63,6 +66,8 @@ pub enum Named {
     Key(AssetKey),
     /// By where the table lives.
     Location(Location),
+    /// As another form than Lakebell's own names it: by all that it says.
+    Table(Box<TableRef>),
 }
 
 impl Named {
@@ -71,6 +76,16 @@ impl Named {
         match self {
             Self::Key(key) => assets::lookup(ports, key).await,
             Self::Location(location) => assets::at_location(ports, location, None).await,
+            Self::Table(table) => identity::find(ports, table).await,
+        }
+    }
+
+    /// The format of the table, where that is told.
+    pub fn format(&self) -> Option<Format> {
+        match self {
+            Self::Key(key) => Some(key.format()),
+            Self::Location(_) => None,
+            Self::Table(table) => table.format.or_else(|| table.key.as_ref().map(AssetKey::format)),
         }
     }
 }
@@ -80,12 +95,14 @@ impl std::fmt::Display for Named {
         match self {
             Self::Key(key) => key.fmt(f),
             Self::Location(location) => location.fmt(f),
+            Self::Table(table) => f.write_str(&table.name),
         }
     }
 }
 
 /// One pushed event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Pushed {
     /// Unique for its source: the identity of the push.
     pub id: String,
@@ -102,7 +119,8 @@ pub struct Pushed {
 }
 
 /// What an event says beyond its kind. Each kind needs some of it; the rest is passed over.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Facts {
     /// The snapshot that it names, as the format writes it.
     pub snapshot_id: Option<String>,
@@ -154,6 +172,13 @@ pub struct Accepted {
     pub loops: Vec<FoundLoop>,
 }
 
+/// Whether an event says all that its kind needs. Nothing is looked at.
+///
+/// Errors: the field that is missing, too long or impossible.
+pub fn check(ports: &Ports, pushed: &Pushed) -> Result<(), Invalid> {
+    Claim::of(pushed, ports.clock.now()).map(|_| ())
+}
+
 /// Takes a pushed event: looks at the asset or applies what the writer alone can know, keeps the
 /// event, and evaluates the asset's targets. The same event again changes nothing.
 ///
@@ -186,7 +211,7 @@ async fn push_by(
     let claim = Claim::of(pushed, ports.clock.now())?;
     // What flows where is kept whether or not the table that leads it is registered.
     let loops = match (&claim, &pushed.facts.flow) {
-        (Claim::Lineage, Some(flow)) => lineage::record(ports, flow).await?,
+        (Claim::Lineage, Some(flow)) => Box::pin(lineage::record(ports, flow)).await?,
         _ => Vec::new(),
     };
     let Some(asset) = resolve(ports, project, pushed).await? else {
@@ -196,7 +221,16 @@ async fn push_by(
     let (outcome, observed) = match claim {
         Claim::Hint(look) => hint::follow(&push, look).await?,
         Claim::Lineage => {
-            return Ok(Accepted { receipt: push.keep_lineage().await?, evaluated: Vec::new(), loops });
+            let receipt = push.keep_lineage().await?;
+            let evaluated = if pushed.kind == EventKind::JobStatusChanged {
+                Vec::new()
+            } else {
+                // What became of the table shows in storage: a new schema, another table, or none.
+                let hint = Hint { asset, look: Look::Whole, source: Source::Push, trace: trace.clone() };
+                let observed = Box::pin(observe::observe(ports, &hint)).await?;
+                Box::pin(evaluate::evaluate_dependents(ports, &observed, trace)).await?
+            };
+            return Ok(Accepted { receipt, evaluated, loops });
         }
         Claim::Writers(claim) => record::take(&push, &claim).await?,
     };
@@ -257,7 +291,7 @@ async fn resolve(ports: &Ports, project: Option<ProjectCode>, pushed: &Pushed) -
             if found.is_none() {
                 let seen = Unregistered {
                     location: location.to_string(),
-                    format: lakebell_domain::asset::Format::Paimon,
+                    format: None,
                     first_seen: ports.clock.now(),
                     object: format!("event {} of {}", pushed.id, pushed.source),
                     reason: "no asset is registered at this location".to_owned(),
@@ -266,6 +300,7 @@ async fn resolve(ports: &Ports, project: Option<ProjectCode>, pushed: &Pushed) -
             }
             found
         }
+        Named::Table(table) => Box::pin(identity::find(ports, table)).await?.map(|id| Resolved { id, project: None }),
     };
     match (found, project) {
         (Some(found), Some(project)) if !assets::speaks_for(ports, project, &found).await? => Ok(None),

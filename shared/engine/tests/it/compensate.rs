@@ -1,3 +1,10 @@
+//! What the clock does: passes, intervals of single assets, sweeps.
+
+mod consumer;
+mod intervals;
+mod scan;
+mod warehouse;
+
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -48,7 +55,7 @@ async fn an_unchanged_deployment_gets_nothing_written_but_messages() {
     let log = d.world.tap.take_log();
     assert_eq!(log.iter().filter(|call| call.op == Op::Write).count(), 0);
     let listed = log.iter().filter(|call| matches!(call.op, Op::List | Op::Read)).count();
-    assert_eq!(listed, 2, "one listing for each unchanged table");
+    assert_eq!(listed, 4, "for each unchanged table one listing of its snapshots and one of its tags");
 }
 
 #[tokio::test]
@@ -119,7 +126,7 @@ async fn a_pass_that_runs_out_of_time_is_continued() {
             break;
         }
     }
-    assert_eq!((assets, calls), (30, 32));
+    assert_eq!((assets, calls), (30, 33), "16 shards of each registry, and the list of warehouses");
 }
 
 #[tokio::test]

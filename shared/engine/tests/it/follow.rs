@@ -23,7 +23,7 @@ async fn started_as(state: InstanceState) -> Deployment {
 
 impl Deployment {
     /// A minute later: a sweep, and the messages that it sends. How many questions it asked.
-    async fn minute(&self) -> usize {
+    async fn a_minute_on(&self) -> usize {
         self.world.clock.advance(Duration::from_mins(1));
         let swept = compensate::sweep(&self.world.ports(), &trace()).await.unwrap();
         for message in self.world.queue.drain() {
@@ -47,18 +47,18 @@ async fn a_started_workflow_is_followed_to_its_end_with_growing_pauses() {
     assert_eq!(d.state(), FollowedState::Unseen, "nobody asked yet");
     let mut asked = Vec::new();
     for minute in 1..=120 {
-        if d.minute().await == 1 {
+        if d.a_minute_on().await == 1 {
             asked.push(minute);
         }
     }
     assert_eq!(asked, [1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 24, 30, 38, 48, 60, 75, 94, 118]);
     assert_eq!(d.state(), FollowedState::Running);
     d.scheduler.set_state(d.scheduler.instances()[0].id, InstanceState::Failure);
-    while d.minute().await == 0 {}
+    while d.a_minute_on().await == 0 {}
     assert_eq!(d.state(), FollowedState::Failure);
     assert!(matches!(d.only().status(), Status::Success { .. }), "SUCCESS means started");
     for _ in 0..120 {
-        assert_eq!(d.minute().await, 0, "nobody asks after the end");
+        assert_eq!(d.a_minute_on().await, 0, "nobody asks after the end");
     }
     let why = lakebell_engine::targets::explain(&d.world.quiet_ports(), &[target_id("t")]).await.unwrap();
     assert_eq!(why[0].started.as_ref().unwrap().followed().unwrap().state, FollowedState::Failure);
@@ -75,9 +75,9 @@ async fn a_followed_workflow_does_not_keep_the_slot() {
 #[tokio::test]
 async fn an_answer_that_is_nothing_new_writes_nothing() {
     let d = started_as(InstanceState::Running).await;
-    d.minute().await;
+    d.a_minute_on().await;
     d.world.tap.take_log();
-    d.minute().await;
+    d.a_minute_on().await;
     let ops: Vec<Op> = d.world.tap.take_log().into_iter().map(|call| call.op).filter(|op| *op != Op::Index).collect();
     // The sweep reads and puts off, and sends; the dispatcher reads.
     assert_eq!(ops, [Op::Get, Op::Write, Op::Send, Op::Get]);
@@ -89,11 +89,11 @@ async fn a_scheduler_that_is_away_is_asked_again_and_not_more_often() {
     d.scheduler.refuse_reads(Some(Refusal { code: "TRANSPORT_ERROR".to_owned(), detail: "away".to_owned() }));
     let mut questions = 0;
     for _ in 0..60 {
-        questions += d.minute().await;
+        questions += d.a_minute_on().await;
     }
     assert_eq!((questions, d.state()), (15, FollowedState::Unseen));
     d.scheduler.refuse_reads(None);
-    while d.minute().await == 0 {}
+    while d.a_minute_on().await == 0 {}
     assert_eq!(d.state(), FollowedState::Success);
 }
 
@@ -119,10 +119,10 @@ async fn messages_that_are_lost_or_come_again_change_nothing() {
 #[tokio::test]
 async fn an_instance_that_stays_is_followed_for_a_bounded_time() {
     let d = started_as(InstanceState::Running).await;
-    d.minute().await;
+    d.a_minute_on().await;
     d.scheduler.refuse_reads(Some(Refusal { code: "HTTP_401".to_owned(), detail: String::new() }));
     d.world.clock.set(d.world.clock.now() + FOLLOWED_FOR);
-    assert_eq!(d.minute().await, 0, "it is not asked about any more");
+    assert_eq!(d.a_minute_on().await, 0, "it is not asked about any more");
     assert_eq!(d.state(), FollowedState::Lost);
     assert_eq!(d.only().timer(), None);
 }
@@ -130,10 +130,10 @@ async fn an_instance_that_stays_is_followed_for_a_bounded_time() {
 #[tokio::test]
 async fn an_instance_that_was_deleted_is_gone() {
     let d = started_as(InstanceState::Running).await;
-    d.minute().await;
+    d.a_minute_on().await;
     assert_eq!(d.state(), FollowedState::Running);
     d.scheduler.delete(d.scheduler.instances()[0].id);
-    d.minute().await;
+    d.a_minute_on().await;
     assert_eq!(d.state(), FollowedState::Gone);
 }
 
@@ -142,12 +142,12 @@ async fn an_instance_that_is_not_there_yet_may_still_come() {
     let d = started_as(InstanceState::Running).await;
     d.scheduler.delete(d.scheduler.instances()[0].id);
     for _ in 0..9 {
-        d.minute().await;
+        d.a_minute_on().await;
     }
     assert_eq!(d.state(), FollowedState::Unseen);
-    d.minute().await;
-    d.minute().await;
-    d.minute().await;
+    d.a_minute_on().await;
+    d.a_minute_on().await;
+    d.a_minute_on().await;
     assert_eq!(d.state(), FollowedState::Gone);
 }
 
@@ -162,12 +162,12 @@ async fn a_start_that_told_no_instance_finds_it_and_the_extra_ones() {
     d.run_dispatcher().await;
     assert_eq!(d.only().instance, None);
     d.scheduler.answer_check(CheckOutcome::Undecided { detail: "no master".to_owned() });
-    d.minute().await;
+    d.a_minute_on().await;
     assert_eq!((d.only().instance, d.state()), (None, FollowedState::Unseen));
     let first = d.scheduler.instances()[0].id;
     let other = lakebell_domain::ids::InstanceId(first.0 + 7);
     d.scheduler.answer_check(CheckOutcome::Found { instances: vec![first, other] });
-    d.minute().await;
+    d.a_minute_on().await;
     let trigger = d.only();
     assert_eq!((trigger.instance, trigger.extra_instances.as_slice()), (Some(first), &[other][..]));
     assert_eq!(trigger.followed().unwrap().state, FollowedState::Success);

@@ -167,7 +167,7 @@ async fn a_warehouse_of_any_format_finds_its_tables() {
 }
 
 #[tokio::test]
-async fn a_scan_of_an_unchanged_paimon_table_is_one_listing() {
+async fn a_scan_of_an_unchanged_paimon_table_is_two_listings_and_of_a_long_one_five_requests() {
     let lake = Lake::new("paimon://sales/orders");
     lake.register().await;
     let mut table = lakebell_testkit::PaimonTable::new(lake.world.storage.clone(), BUCKET, ROOT);
@@ -176,5 +176,23 @@ async fn a_scan_of_an_unchanged_paimon_table_is_one_listing() {
     }
     lake.scan().await;
     assert_eq!(lake.state().await.data.unwrap().count, 200);
-    lake.assert_quiet_scan_costs(0, 1).await;
+    lake.assert_quiet_scan_costs(0, 2).await;
+    let snapshot = String::from_utf8(lake.world.storage.get_now(BUCKET, &table.key(200)).unwrap()).unwrap();
+    for tag in 0..1_200 {
+        lake.put(&format!("tag/tag-t{tag:04}"), snapshot.as_str());
+    }
+    lake.scan().await;
+    lake.assert_quiet_scan_costs(0, 2).await;
+
+    // Beyond one listing: the newest known one, the next one, and for a while the oldest that was taken on trust.
+    for _ in 0..900 {
+        table.commit("APPEND", 1);
+    }
+    lake.scan().await;
+    lake.assert_quiet_scan_costs(2, 2).await;
+    for id in 1_101..1_103 {
+        table.commit("APPEND", 1);
+        lake.notify(&format!("snapshot/snapshot-{id}")).await;
+    }
+    lake.assert_quiet_scan_costs(3, 2).await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lakebell_domain::ids::TargetId;
+use lakebell_domain::ids::{ProjectCode, TargetId};
 use lakebell_domain::target::WorkflowRef;
 use lakebell_engine::lineage::{self, Dataset, Direction, Flow, FoundLoop, Shown, StartedBy};
 use lakebell_engine::ports::time::Clock as _;
@@ -22,8 +22,8 @@ fn flow(inputs: &[&str], outputs: &[&str], started_by: Option<StartedBy>) -> Flo
     Flow { job: "spark/daily".to_owned(), inputs: side(inputs), outputs: side(outputs), started_by }
 }
 
-fn of_workflow(code: i64) -> Option<StartedBy> {
-    Some(StartedBy::Workflow(PROJECT, WorkflowRef::Code(code.to_string().parse().unwrap())))
+fn of_workflow(code: i64) -> StartedBy {
+    StartedBy::Workflow(PROJECT, WorkflowRef::Code(code.to_string().parse().unwrap()))
 }
 
 impl Deployment {
@@ -34,7 +34,7 @@ impl Deployment {
     async fn lineage(&self, table: &str) -> Shown {
         let both = [Direction::Upstream, Direction::Downstream];
         let asset = (self.ids[table], &key(table));
-        lineage::show(&self.world.quiet_ports(), asset, &both, 8, |_| true).await.unwrap()
+        lineage::show(&self.world.quiet_ports(), asset, &both, 8, PROJECT).await.unwrap()
     }
 
     async fn warnings(&self, name: &str) -> Vec<String> {
@@ -62,14 +62,25 @@ async fn edges_are_shown_both_ways_over_several_steps() {
         "2 paimon://ods_db/b -> paimon://ods_db/c by job spark/daily",
     ];
     assert_eq!(edges(&d.lineage("a").await), expected);
-    d.world.clock.advance(Duration::from_secs(31 * 24 * 3600));
+    d.world.clock.advance(Duration::from_hours(31 * 24));
     assert_eq!(edges(&d.lineage("a").await), Vec::<String>::new(), "forgotten after 30 days");
+}
+
+#[tokio::test]
+async fn tables_of_other_projects_are_not_told_of() {
+    let d = Deployment::with(&["a", "b", "c"]).await;
+    d.flows(&flow(&["a"], &["b"], None)).await;
+    d.flows(&flow(&["b"], &["c"], None)).await;
+    let both = [Direction::Upstream, Direction::Downstream];
+    let asset = (d.ids["a"], &key("a"));
+    let shown = lineage::show(&d.world.quiet_ports(), asset, &both, 8, ProjectCode(8)).await.unwrap();
+    assert_eq!(edges(&shown), ["1 paimon://ods_db/a -> a table of another project by job spark/daily"]);
 }
 
 #[tokio::test]
 async fn a_declaration_of_a_known_self_loop_is_refused() {
     let d = Deployment::with(&["a", "b"]).await;
-    assert_eq!(d.flows(&flow(&["a"], &["b"], of_workflow(11))).await, [], "nobody depends on it yet");
+    assert_eq!(d.flows(&flow(&["a"], &["b"], Some(of_workflow(11)))).await, [], "nobody depends on it yet");
     let mut looping = spec("t", &[("g", json!("all"), &["a", "b"])]);
     let before = d.world.items.dump().len();
     let refused = targets::declare(&d.world.quiet_ports(), PROJECT, &looping, &trace()).await.unwrap_err();
@@ -91,7 +102,7 @@ async fn a_declaration_of_a_known_self_loop_is_refused() {
 #[tokio::test]
 async fn a_prefix_that_takes_in_an_output_is_refused_too() {
     let d = Deployment::with(&["a", "ods_x"]).await;
-    d.flows(&flow(&[], &["ods_x"], of_workflow(11))).await;
+    d.flows(&flow(&[], &["ods_x"], Some(of_workflow(11)))).await;
     let spec = serde_json::from_value(json!({"name": "t", "workflowDefinitionCode": 11,
         "groups": [{"dependencies": [{"asset": "paimon://ods_db/ods_*"}]}]}))
     .unwrap();
@@ -150,7 +161,7 @@ async fn a_loop_that_is_meant_is_shown_and_not_alarmed() {
     let mut meant = spec("t", &[("g", json!("all"), &["a"])]);
     meant.allow_self_loop = true;
     d.declare(&meant).await;
-    assert_eq!(d.flows(&flow(&["a"], &["a", "b"], of_workflow(11))).await, []);
+    assert_eq!(d.flows(&flow(&["a"], &["a", "b"], Some(of_workflow(11)))).await, []);
     assert_eq!(d.flows(&flow(&["b"], &["a"], None)).await, []);
     assert!(d.warnings("t").await[0].ends_with("allowed by `allowSelfLoop`"));
 }
@@ -158,14 +169,14 @@ async fn a_loop_that_is_meant_is_shown_and_not_alarmed() {
 #[tokio::test]
 async fn a_flow_that_was_seen_a_short_while_ago_writes_nothing() {
     let d = Deployment::with(&["a", "b"]).await;
-    let seen = flow(&["a"], &["b"], of_workflow(11));
+    let seen = flow(&["a"], &["b"], Some(of_workflow(11)));
     d.flows(&seen).await;
     d.world.tap.take_log();
     let ports = d.world.ports();
     lineage::record(&ports, &seen).await.unwrap();
     let calls: Vec<Op> = d.world.tap.take_log().into_iter().map(|call| call.op).collect();
     assert!(calls.iter().all(|op| *op == Op::Get), "{calls:?}");
-    d.world.clock.advance(Duration::from_secs(7 * 3600));
+    d.world.clock.advance(Duration::from_hours(7));
     lineage::record(&ports, &seen).await.unwrap();
     assert_eq!(d.world.tap.take_log().iter().filter(|call| call.op == Op::Write).count(), 2);
     let now = d.world.clock.now();

@@ -12,6 +12,7 @@ mod evidence;
 mod fixtures;
 mod follow;
 mod formats;
+mod inbox;
 mod lineage;
 mod notices;
 mod observe;

@@ -16,7 +16,7 @@ use lakebell_engine::ports::time::Clock;
 use lakebell_engine::records::AssetHead;
 use lakebell_engine::rules::Records;
 use lakebell_engine::watch::{Created, Watched, Watcher};
-use lakebell_engine::{EngineError, evaluate, targets};
+use lakebell_engine::{EngineError, compensate, evaluate, targets};
 use lakebell_testkit::{MemoryScheduler, MemoryStorage, PaimonTable, World};
 
 pub(crate) const PROJECT: ProjectCode = ProjectCode(7);
@@ -159,11 +159,21 @@ impl Deployment {
                 let until = self.world.clock.now() + SignedDuration::from_secs(20);
                 dispatcher.follow_instances(triggers, until).await.map(|_| None)
             }
+            Message::Letters { receipts, trace } => {
+                for receipt in receipts {
+                    lakebell_engine::inbox::work(&ports, receipt, trace).await?;
+                }
+                Ok(None)
+            }
             Message::Evaluate { targets, trace } => {
                 for target in targets {
                     evaluate::evaluate_one(&ports, target, trace).await?;
                 }
                 Ok(None)
+            }
+            Message::LookForTables { warehouse, trace } => {
+                let deadline = self.world.clock.now() + SignedDuration::from_secs(30);
+                compensate::look_for_tables(&ports, warehouse, trace, deadline).await.map(|_| None)
             }
             Message::Observe { asset, trace } => {
                 let hint = lakebell_engine::observe::Hint {
@@ -172,7 +182,11 @@ impl Deployment {
                     source: lakebell_domain::event::Source::Poll,
                     trace: trace.clone(),
                 };
-                self.watcher.look(&hint).await.map(|_| None)
+                let watched = self.watcher.look(&hint).await?;
+                if let Watched::Observed { observed, .. } = &watched {
+                    lakebell_engine::consumer::keep(&ports, observed).await?;
+                }
+                Ok(None)
             }
         }
     }

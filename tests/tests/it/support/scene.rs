@@ -158,6 +158,28 @@ impl Scene {
         self.call(Method::POST, &self.path(rest), Some(body)).await
     }
 
+    /// Pushes an event or a batch, waits until what was stored is worked on, and returns the answer, with what
+    /// became of each in it.
+    pub(crate) async fn push(&self, events: &Value) -> Value {
+        let mut answer = self.post("/asset-events", events).await.expect(&[200, 202]);
+        let items = match answer.get_mut("items") {
+            Some(items) => items.as_array_mut().unwrap().iter_mut().collect(),
+            None => vec![&mut answer],
+        };
+        for item in items {
+            let Some(receipt) = item["receipt"].as_str() else { continue };
+            let path = format!("/asset-events/{receipt}");
+            let told = until(&format!("event {receipt} to be worked on"), PATIENCE, async || {
+                let told = self.get(&path).await.ok();
+                if told["status"] == "settled" { Ok(told) } else { Err(told) }
+            })
+            .await;
+            item["outcome"] = told["outcomes"][0]["outcome"].clone();
+            item["reason"] = told["outcomes"][0]["reason"].clone();
+        }
+        answer
+    }
+
     pub(crate) async fn delete(&self, rest: &str) -> Answer {
         self.call(Method::DELETE, &self.path(rest), None).await
     }

@@ -82,8 +82,6 @@ fn settings_that_are_not_available_are_refused() {
         ("trust", json!("writer")),
         ("trust", json!("nobody")),
         ("catalog", json!("rest")),
-        ("keepConsumer", json!(true)),
-        ("scanInterval", json!("1m")),
         ("watermarkProperty", json!("x")),
         ("bindVerdict", json!("sometimes")),
         ("warehouse", json!("s3://lake")),

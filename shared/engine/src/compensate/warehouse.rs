@@ -1,0 +1,197 @@
+//! New tables of a registered warehouse, found by the clock: their first commit may have been
+//! notified to nobody.
+//!
+//! Folders are listed by delimiter, so that the size of the data does not matter, and each look
+//! remembers how far it came.
+
+use jiff::Timestamp;
+use lakebell_domain::asset::{AssetKey, Location};
+use lakebell_domain::ids::TraceId;
+use serde::{Deserialize, Serialize};
+
+use super::remember;
+use crate::assets::{self, AssetSpec};
+use crate::layout;
+use crate::observe;
+use crate::ports::Ports;
+use crate::ports::items::Key;
+use crate::records::Warehouse;
+use crate::settings::{self, RefusedTable};
+use crate::store::{self, Stored};
+use crate::{EngineError, ErrorKind};
+
+/// Databases of one listing.
+const DATABASES: usize = 1_000;
+/// Tables of one listing.
+const TABLES: usize = 1_000;
+/// Tables that are looked up in one read of the store, two keys each.
+const LOOKED_UP: usize = 50;
+/// Most tables that one look goes through; the rest is the next one's.
+const MAX_TABLES: usize = 20_000;
+/// Most folders that one look asks whether they are tables, at a request or two each.
+const MAX_ASKED: usize = 200;
+
+/// How far a look came: behind this table of this database.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Place {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<String>,
+    /// Absent where the database is through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<String>,
+}
+
+/// What a look for new tables came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Looked {
+    /// Folders that were looked at.
+    pub tables: usize,
+    /// Tables that were registered.
+    pub registered: Vec<AssetKey>,
+    /// Tables that could not be registered, and why.
+    pub refused: Vec<RefusedTable>,
+    /// Folders that were asked whether they are tables.
+    asked: usize,
+    /// Whether it came to the end of the warehouse; `false` where the next look goes on.
+    pub is_complete: bool,
+}
+
+/// Looks for tables below a warehouse that nobody has registered yet, and registers them, from where
+/// the last look stopped until `deadline`. A table that a person has deregistered stays so.
+///
+/// Errors: `NotFound` where the warehouse is not declared (any more); `Denied` where it may not be
+/// listed; those of the store. How far it came is remembered.
+pub async fn look_for_tables(
+    ports: &Ports,
+    location: &Location,
+    trace: &TraceId,
+    deadline: Timestamp,
+) -> Result<Looked, EngineError> {
+    let declared: Option<Stored<Warehouse>> =
+        store::get(&*ports.items, layout::setting(settings::WAREHOUSES, &location.to_string())).await?;
+    let warehouse = declared
+        .map(|stored| stored.value)
+        .ok_or_else(|| EngineError::new(ErrorKind::NotFound, format!("no warehouse is declared at {location}")))?;
+    let key = Key::new("SCAN", format!("W#{location}"));
+    let kept: Option<Stored<Place>> = store::get(&*ports.items, key.clone()).await?;
+    let begun = kept.as_ref().map(|kept| kept.value.clone()).unwrap_or_default();
+    let mut look =
+        Look { ports, warehouse: &warehouse, trace, deadline, place: begun.clone(), done: Looked::default() };
+    let walked = look.walk().await;
+    let Look { place, done, .. } = look;
+    let reached = if done.is_complete { Place::default() } else { place };
+    if reached != begun {
+        remember(ports, key, &reached, kept.map(|kept| kept.rev)).await?;
+    }
+    walked.map(|()| done)
+}
+
+struct Look<'a> {
+    ports: &'a Ports,
+    warehouse: &'a Warehouse,
+    trace: &'a TraceId,
+    deadline: Timestamp,
+    place: Place,
+    done: Looked,
+}
+
+impl Look<'_> {
+    async fn walk(&mut self) -> Result<(), EngineError> {
+        if let Place { database: Some(database), table: Some(_) } = self.place.clone()
+            && !self.database(&database).await?
+        {
+            return Ok(());
+        }
+        let location = &self.warehouse.location;
+        let root = location.object_key("");
+        loop {
+            let after = self.place.database.clone();
+            let storage = &self.ports.storage;
+            let databases = storage.folders(location.bucket(), &root, after.as_deref(), DATABASES).await?;
+            for database in &databases {
+                if settings::database_of(self.warehouse.format, database).is_some() && !self.database(database).await? {
+                    return Ok(());
+                }
+                self.place = Place { database: Some(database.clone()), table: None };
+            }
+            if databases.len() < DATABASES {
+                self.done.is_complete = true;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Goes through a database, from the place on; `false` where it has to stop.
+    async fn database(&mut self, database: &str) -> Result<bool, EngineError> {
+        let location = &self.warehouse.location;
+        let root = location.object_key(&format!("{database}/"));
+        let mut after = self.place.table.take();
+        loop {
+            let tables = self.ports.storage.folders(location.bucket(), &root, after.as_deref(), TABLES).await?;
+            for chunk in tables.chunks(LOOKED_UP) {
+                if self.must_stop() {
+                    // At the very beginning of a database the place stays at the end of the one before.
+                    if after.is_some() {
+                        self.place = Place { database: Some(database.to_owned()), table: after };
+                    }
+                    return Ok(false);
+                }
+                self.tables(database, chunk).await?;
+                after = chunk.last().cloned();
+                self.place = Place { database: Some(database.to_owned()), table: after.clone() };
+            }
+            if tables.len() < TABLES {
+                self.place = Place { database: Some(database.to_owned()), table: None };
+                return Ok(true);
+            }
+        }
+    }
+
+    fn must_stop(&self) -> bool {
+        self.done.tables >= MAX_TABLES || self.done.asked >= MAX_ASKED || self.ports.clock.now() >= self.deadline
+    }
+
+    async fn tables(&mut self, database: &str, tables: &[String]) -> Result<(), EngineError> {
+        let bucket = self.warehouse.location.bucket();
+        let mut specs: Vec<AssetSpec> = Vec::new();
+        for table in tables {
+            let prefix = self.warehouse.location.object_key(&format!("{database}/{table}"));
+            let Ok(location) = Location::new(bucket, &prefix) else { continue };
+            specs.extend(settings::spec_of(self.warehouse, &location));
+        }
+        self.done.tables += tables.len();
+        let keys: Vec<Key> =
+            specs.iter().flat_map(|spec| [layout::location(&spec.location, None), layout::name(&spec.key)]).collect();
+        let known = self.ports.items.get(&keys).await?;
+        for spec in specs {
+            // A name without a location is one that a person has deregistered.
+            let is_known = |key: &Key| store::pick(&known, key).is_some();
+            if is_known(&layout::location(&spec.location, None)) || is_known(&layout::name(&spec.key)) {
+                continue;
+            }
+            self.register(database, spec).await?;
+        }
+        Ok(())
+    }
+
+    async fn register(&mut self, database: &str, spec: AssetSpec) -> Result<(), EngineError> {
+        let Self { ports, warehouse, trace, .. } = *self;
+        // A folder `<database>.db` is a database's; others may be anything.
+        if database.strip_suffix(".db").is_none() {
+            self.done.asked += 1;
+            if !observe::is_table_of(&*ports.storage, &spec.location, warehouse.format).await? {
+                return Ok(());
+            }
+        }
+        match assets::register_found(ports, warehouse.project, &spec, trace).await {
+            Ok(_) => self.done.registered.push(spec.key),
+            Err(error) if error.retryable() => return Err(error),
+            Err(error) => {
+                let reason = error.message().to_owned();
+                self.done.refused.push(RefusedTable { location: spec.location, reason });
+            }
+        }
+        Ok(())
+    }
+}
