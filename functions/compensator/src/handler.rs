@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use lakebell_aws::Measure;
 use lakebell_engine::compensate::{self, Pass, Sweep};
-use lakebell_engine::{EngineError, store};
+use lakebell_engine::{EngineError, doctor, store};
 use lakebell_lambda::{deadline, deliver_notices};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
@@ -38,6 +38,10 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<(), 
         return Ok(());
     }
     let pass = compensate::pass(&context.ports, &trace, deadline).await?;
+    if pass.is_complete {
+        let looked = doctor::look_when_due(&context.ports, &trace).await?;
+        tracing::info!(traceId = %trace, connections = looked, "asked for a look at connections");
+    }
     context.metrics.count(Measure::CompensationScan, &[]);
     log_pass(pass, &trace.to_string());
     deliver_notices(&context.ports, &context.metrics).await;

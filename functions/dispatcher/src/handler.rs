@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
 use jiff::{SignedDuration, Timestamp};
-use lakebell_domain::ids::{TargetId, TriggerKey};
+use lakebell_domain::ids::{AuditId, ConnectionName, ProjectCode, TargetId, TriggerKey};
 use lakebell_engine::dispatch::Order;
 pub use lakebell_lambda::ComeAgain;
 use lakebell_lambda::{deadline, deliver_notices, hand_back};
@@ -19,6 +19,9 @@ use crate::report;
 /// No question about a started workflow begins with less time than this.
 const ENOUGH_TO_ASK: SignedDuration = SignedDuration::from_secs(10);
 
+/// No comparison of a workflow begins with less time than this: a list has many pages.
+const ENOUGH_TO_COMPARE: SignedDuration = SignedDuration::from_secs(25);
+
 /// Handles a batch of messages, or one that came without a queue.
 ///
 /// The answer names the messages that a later try may help.
@@ -31,6 +34,14 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
             Ok(Work::Advise { target, trace }) => {
                 let span = tracing::info_span!("advise", traceId = %trace, target = %target);
                 advise(target, context).instrument(span).await
+            }
+            Ok(Work::LookAt { connection, trace }) => {
+                let span = tracing::info_span!("look", traceId = %trace, connection = %connection);
+                look_at(connection, context).instrument(span).await
+            }
+            Ok(Work::Audit { project, audit, trace }) => {
+                let span = tracing::info_span!("audit", traceId = %trace, project = %project, audit = %audit);
+                do_audit(*project, audit, deadline, context).instrument(span).await
             }
             Ok(Work::Follow { triggers, trace }) => {
                 let span = tracing::info_span!("follow", traceId = %trace);
@@ -74,6 +85,34 @@ async fn dispatch(order: &Order, deadline: Timestamp, context: &Context) -> bool
     }
 }
 
+/// The same for a look at a connection.
+async fn look_at(connection: &ConnectionName, context: &Context) -> bool {
+    match context.dispatcher.look_at(connection).await {
+        Ok(look) => {
+            report::looked(&context.metrics, connection, &look, context.dispatcher.ports.clock.now());
+            false
+        }
+        Err(error) => {
+            report::question_failed(&error);
+            error.retryable()
+        }
+    }
+}
+
+/// The same for an audit. What there is no time for is named in its result.
+async fn do_audit(project: ProjectCode, audit: &AuditId, deadline: Timestamp, context: &Context) -> bool {
+    match context.dispatcher.audit(project, audit, deadline - ENOUGH_TO_COMPARE).await {
+        Ok(audit) => {
+            report::audited(&context.metrics, audit.as_ref());
+            false
+        }
+        Err(error) => {
+            report::question_failed(&error);
+            error.retryable()
+        }
+    }
+}
+
 /// The same for a question about started workflows. What is left out now is asked about later.
 async fn follow(triggers: &[TriggerKey], deadline: Timestamp, context: &Context) -> bool {
     match context.dispatcher.follow_instances(triggers, deadline - ENOUGH_TO_ASK).await {
@@ -82,7 +121,7 @@ async fn follow(triggers: &[TriggerKey], deadline: Timestamp, context: &Context)
             false
         }
         Err(error) => {
-            report::follow_failed(&error);
+            report::question_failed(&error);
             error.retryable()
         }
     }

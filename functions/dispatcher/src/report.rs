@@ -7,12 +7,14 @@ use std::error::Error;
 
 use jiff::Timestamp;
 use lakebell_aws::{Measure, Metrics};
-use lakebell_domain::ids::InstanceId;
+use lakebell_domain::ids::{ConnectionName, InstanceId};
 use lakebell_domain::target::WorkflowRef;
 use lakebell_domain::trigger::{Status, Trigger};
 use lakebell_engine::EngineError;
 use lakebell_engine::advice::Advice;
+use lakebell_engine::audit::Audit;
 use lakebell_engine::dispatch::Dispatched;
+use lakebell_engine::doctor::{ConnectionLook, Saw};
 use lakebell_engine::follow::Told;
 use lakebell_lambda::report_evaluated;
 
@@ -103,11 +105,46 @@ pub(crate) fn told(metrics: &Metrics, told: &[Told]) {
     tracing::info!(questions = told.len(), unavailable, "started workflows were asked about");
 }
 
-/// A question about started workflows that failed. It will be asked again whatever becomes of the message.
-pub(crate) fn follow_failed(error: &EngineError) {
+/// What was seen of a connection.
+pub(crate) fn looked(metrics: &Metrics, connection: &ConnectionName, look: &ConnectionLook, now: Timestamp) {
+    let about = [("connection", connection.as_str())];
+    match &look.saw {
+        Saw::Token { expires_at } if look.is_expiring(now) => {
+            metrics.count(Measure::TokenExpiring, &about);
+            tracing::warn!(expiresAt = %expires_at, "a connection's token ends soon: put a new one into its secret");
+        }
+        Saw::Refused { code, detail } => tracing::warn!(reason = code, detail, "a connection cannot be used"),
+        Saw::Token { .. } | Saw::NoEnd { .. } => tracing::info!("a connection answers"),
+    }
+}
+
+/// What an audit came to.
+#[allow(non_snake_case)] // the field names of the logs
+pub(crate) fn audited(metrics: &Metrics, audit: Option<&Audit>) {
+    let Some(result) = audit.and_then(|audit| audit.result.as_ref()) else {
+        tracing::info!(outcome = "gone", "an audit is done already, or forgotten");
+        return;
+    };
+    for finding in &result.findings {
+        let about = [("triggerKey", finding.trigger.as_ref().map_or("", |key| key.as_str()))];
+        metrics.count(Measure::AuditFinding { kind: finding.kind }, &about);
+        tracing::warn!(
+            triggerKey = finding.trigger.as_ref().map(tracing::field::display),
+            workflowInstanceId = finding.instance.map(|instance| instance.0),
+            kind = ?finding.kind,
+            reason = finding.detail,
+            "an audit found something"
+        );
+    }
+    let (findings, notCompared) = (result.findings.len(), result.not_compared.len());
+    tracing::info!(triggers = result.triggers, instances = result.instances, findings, notCompared, "audited");
+}
+
+/// A question that failed. It started nothing, so no trigger failed.
+pub(crate) fn question_failed(error: &EngineError) {
     let (again, code) = (error.retryable(), error.kind().code());
     let cause: &(dyn Error + 'static) = error;
-    tracing::warn!(error = cause, reason = code, again, "started workflows could not be asked about");
+    tracing::warn!(error = cause, reason = code, again, "a question to the scheduler could not be worked on");
 }
 
 /// Workflow instances that carry a trigger's key beyond the first.

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lakebell_domain::asset::Format;
 use lakebell_domain::reason::Verdict;
 use lakebell_domain::trigger::{FollowedState, StatusWord};
+use lakebell_engine::audit::FindingKind;
 use lakebell_engine::ports::time::{Clock, SystemClock};
 use serde_json::{Map, Value, json};
 
@@ -99,6 +100,13 @@ pub enum Measure {
     },
     /// Workflow instances that carry the key of a trigger beyond its first.
     ExtraInstance,
+    /// Looks at a connection that found the end of its token near.
+    TokenExpiring,
+    /// Findings of audits.
+    AuditFinding {
+        /// What was found.
+        kind: FindingKind,
+    },
     /// Notices that the bus did not take.
     NoticeFailed,
     /// Passes of the compensator.
@@ -187,6 +195,8 @@ impl Measure {
             Self::TriggerSuccess { .. } => "lakehouse_asset_trigger_success_total",
             Self::TriggerFailed { .. } => "lakehouse_asset_trigger_failed_total",
             Self::WorkflowEnded { .. } => "lakehouse_asset_workflow_ended_total",
+            Self::TokenExpiring => "lakehouse_asset_token_expiring_total",
+            Self::AuditFinding { .. } => "lakehouse_asset_audit_finding_total",
             Self::NoticeFailed => "lakehouse_asset_notice_failed_total",
             Self::ExtraInstance => "lakehouse_asset_extra_instance_total",
             Self::CompensationScan => "lakehouse_asset_compensation_scan_total",
@@ -231,10 +241,12 @@ impl Measure {
             | Self::DeadlinePassed
             | Self::ExtraInstance
             | Self::NoticeFailed
+            | Self::TokenExpiring
             | Self::SelfLoop
             | Self::CompensationScan => Vec::new(),
             Self::DependencyBlocked { verdict } => vec![("blocked_by", blocked_by(verdict))],
             Self::TriggerSuccess { trigger_source } => vec![("trigger_source", trigger_source)],
+            Self::AuditFinding { kind } => vec![("kind", kind.as_str())],
             Self::WorkflowEnded { state } => vec![("state", state.as_str())],
             Self::TriggerFailed { reason } => vec![("reason", reason)],
             Self::TriggerRetry { trigger_status } => vec![("trigger_status", trigger_status.as_str())],
@@ -398,6 +410,7 @@ mod tests {
             "trigger_status",
             "older_than",
             "state",
+            "kind",
         ];
         let all = [
             Measure::EventReceived { source_type: Format::Paimon },
@@ -415,6 +428,8 @@ mod tests {
             Measure::WorkflowEnded { state: FollowedState::Failure },
             Measure::ExtraInstance,
             Measure::NoticeFailed,
+            Measure::TokenExpiring,
+            Measure::AuditFinding { kind: FindingKind::Extra },
             Measure::AssetOlder { source_type: Format::Delta, older_than: OlderThan::Week },
             Measure::NotificationsMissing { source_type: Format::Paimon },
             Measure::TableDiscovered { source_type: Format::Paimon },

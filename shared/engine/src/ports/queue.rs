@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use lakebell_domain::asset::Location;
-use lakebell_domain::ids::{AssetId, TargetId, TraceId, TriggerKey};
+use lakebell_domain::ids::{AssetId, AuditId, ConnectionName, ProjectCode, TargetId, TraceId, TriggerKey};
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
@@ -34,6 +34,22 @@ pub enum Message {
         /// The triggers.
         triggers: Vec<TriggerKey>,
         /// From the sweep.
+        trace: TraceId,
+    },
+    /// To the dispatcher: look at a connection.
+    LookAt {
+        /// The connection.
+        connection: ConnectionName,
+        /// From the question to the answer.
+        trace: TraceId,
+    },
+    /// To the dispatcher: do an audit that was asked for.
+    Audit {
+        /// The project.
+        project: ProjectCode,
+        /// The audit.
+        audit: AuditId,
+        /// From the question to the answer.
         trace: TraceId,
     },
     /// To the watcher: evaluate these targets.
@@ -70,7 +86,11 @@ impl Message {
     /// Whether it goes to the dispatcher, which alone knows the scheduler; the others go to the watcher.
     pub const fn is_for_dispatcher(&self) -> bool {
         match self {
-            Self::Dispatch { .. } | Self::Advise { .. } | Self::Follow { .. } => true,
+            Self::Dispatch { .. }
+            | Self::Advise { .. }
+            | Self::Follow { .. }
+            | Self::LookAt { .. }
+            | Self::Audit { .. } => true,
             Self::Evaluate { .. } | Self::Letters { .. } | Self::Observe { .. } | Self::LookForTables { .. } => false,
         }
     }
@@ -81,6 +101,8 @@ impl Message {
             Self::Dispatch { trace, .. }
             | Self::Advise { trace, .. }
             | Self::Follow { trace, .. }
+            | Self::LookAt { trace, .. }
+            | Self::Audit { trace, .. }
             | Self::Evaluate { trace, .. }
             | Self::Letters { trace, .. }
             | Self::Observe { trace, .. }
