@@ -148,6 +148,12 @@ class Rights(unittest.TestCase):
             self.assertIn({"Condition": "WritesConsumers"}, TEMPLATE["Conditions"][condition]["Fn::And"])
         self.assertEqual(TEMPLATE["Parameters"]["KeepConsumers"]["Default"], "false")
 
+    def test_catalogs_are_only_read(self):
+        actions = {a for s in statements(RESOURCES) for a in as_list(s["Action"]) if a.startswith(("glue:", "s3tables:"))}
+        self.assertTrue(actions)
+        for action in actions:
+            self.assertRegex(action, ":Get", action)
+
     def test_secrets_are_read_by_name_only(self):
         for statement in statements(RESOURCES):
             if "secretsmanager:GetSecretValue" in as_list(statement["Action"]):
@@ -210,6 +216,13 @@ class Notifications(unittest.TestCase):
         self.assertTrue(filters)
         for value in filters:
             self.assertNotIn("=", json.dumps(value))
+
+    def test_every_way_of_creating_an_object_is_heard_of(self):
+        # Writers put, copy (pypaimon, Hadoop's rename) and complete multipart uploads (pyiceberg): never one reason alone.
+        detail = RESOURCES["LakeRule"]["Properties"]["EventPattern"]["detail"]
+        self.assertEqual(set(detail), {"object"})
+        events = list(found(RESOURCES["LakeBucket"], "Event"))
+        self.assertEqual(events, ["s3:ObjectCreated:*"])
 
     def test_no_bucket_parameter_takes_an_equals_sign(self):
         pattern = re.compile(TEMPLATE["Parameters"]["LakeBucketArns"]["AllowedPattern"])

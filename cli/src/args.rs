@@ -143,6 +143,9 @@ pub(crate) enum Command {
         /// The asset
         key: AssetKey,
     },
+    /// List, give and take back grants of a project's assets to other projects
+    #[command(subcommand)]
+    Grants(GrantsCommand),
     /// Make, list, rotate and revoke tokens of the API: of a project, or without one of the deployment
     #[command(subcommand)]
     Tokens(TokensCommand),
@@ -344,6 +347,29 @@ impl DecisionWord {
             Self::Failed => "failed",
         }
     }
+}
+
+/// `grants`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GrantsCommand {
+    /// List grants, and what is asked for
+    List,
+    /// Let another project read an asset and depend on it
+    Give {
+        /// The asset
+        key: AssetKey,
+        /// The other project
+        #[arg(long, value_name = "CODE")]
+        to: ProjectCode,
+    },
+    /// Take a grant back, or refuse what is asked for
+    TakeBack {
+        /// The asset
+        key: AssetKey,
+        /// The other project
+        #[arg(long, value_name = "CODE")]
+        from: ProjectCode,
+    },
 }
 
 /// `tokens`.

@@ -4,6 +4,7 @@ use lakebell_domain::asset::AssetKey;
 use lakebell_domain::ids::ProjectCode;
 use lakebell_domain::state::{AssetState, Register, Unnotified};
 use lakebell_domain::version::Version;
+use lakebell_engine::catalog::Catalog;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ use crate::client::{Api, Request};
 use crate::error::CliError;
 use crate::report::Report;
 use crate::text::{BAD, BOLD, Table, WAIT, at, fields, millis, moment, paint};
+use crate::why::WITHOUT_CATALOG;
 
 /// Every asset of a project.
 pub(crate) async fn assets(api: &Api, project: ProjectCode) -> Result<Report, CliError> {
@@ -45,9 +47,24 @@ pub(crate) async fn asset(api: &Api, project: ProjectCode, key: &AssetKey) -> Re
         ("registered", moment(&at(&answer, "/registeredAt"))),
         ("revision", at(&answer, "/rev")),
     ];
+    rows.extend(catalog(&answer).map(|catalog| ("catalog", catalog)));
     rows.extend(state_rows(&answer));
     let text = format!("{}\n{}", paint(BOLD, &at(&answer, "/key")), fields("  ", &rows));
     Ok(Report::new(text, answer))
+}
+
+/// Who decides what is a commit, where the format leaves that to a catalog.
+fn catalog(answer: &Value) -> Option<String> {
+    if !at(answer, "/key").starts_with("iceberg://") {
+        return None;
+    }
+    let setting = answer.pointer("/settings/catalog");
+    match setting.map(Catalog::deserialize) {
+        None | Some(Ok(Catalog::None)) => Some(WITHOUT_CATALOG.to_owned()),
+        Some(Ok(catalog)) => Some(catalog.describe()),
+        // A newer API's.
+        Some(Err(_)) => setting.map(ToString::to_string),
+    }
 }
 
 /// The state in an answer, for people.

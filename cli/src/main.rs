@@ -8,6 +8,7 @@ mod control;
 mod delete;
 mod error;
 mod file;
+mod grants;
 mod inspect;
 mod lineage;
 mod lists;
@@ -84,6 +85,7 @@ async fn run(cli: Cli) -> Result<Report, CliError> {
         Command::Unregistered => lists::unregistered(&api()?, of_project()?).await,
         Command::AcceptRewrite { key } => lists::accept_rewrite(&api()?, of_project()?, key).await,
         Command::Observe { key } => lists::observe(&api()?, of_project()?, key).await,
+        Command::Grants(command) => grants::run(&api()?, of_project()?, command).await,
         Command::Tokens(command) => tokens::run(&api()?, project, command).await,
         Command::Table(TableCommand::Inspect(args)) => inspect::run(args).await,
     }

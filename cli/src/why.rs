@@ -48,6 +48,7 @@ struct MemberVerdict {
     newest: Option<Value>,
     written_by: Option<Value>,
     refused: Option<Value>,
+    without_catalog: bool,
 }
 
 /// Why it is not READY.
@@ -63,6 +64,9 @@ struct Reason {
 }
 
 const READY: &str = "READY";
+/// What is said of an Iceberg table whose catalog is not asked.
+pub(crate) const WITHOUT_CATALOG: &str = "none is asked: what the metadata files say of each other decides, and one that lost a race \
+                                          is told only by a later one";
 
 /// Explains the targets of a project, or those of one name or workflow.
 pub(crate) async fn run(api: &Api, project: ProjectCode, target: Option<&str>) -> Result<Report, CliError> {
@@ -185,7 +189,8 @@ fn member_lines(member: &MemberVerdict, is_group_ready: bool) -> Vec<String> {
         let (kind, reason) = (at(refused, "/kind"), at(refused, "/reason"));
         format!("{kind}, {}: {reason}", moment(&at(refused, "/at")))
     });
-    for (name, value) in [("written by", written), ("refused", refused)] {
+    let without_catalog = member.without_catalog.then(|| WITHOUT_CATALOG.to_owned());
+    for (name, value) in [("written by", written), ("refused", refused), ("catalog", without_catalog)] {
         lines.extend(value.map(|value| format!("   {}", row(name, &value))));
     }
     lines

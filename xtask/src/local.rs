@@ -214,7 +214,10 @@ fn start(
     deploy.args(["--endpoint", &endpoint, "--region", REGION, "--stack", STACK]);
     deploy.arg("--template").arg(workspace.path("infra/template.yaml")).arg("--packages").arg(packages);
     deploy.args(["CreateBucket=true".to_owned(), format!("NotificationRoute={}", options.route.parameter())]);
+    deploy.arg("CatalogAccess=glue");
     deploy.args([format!("SchedulerUrl={scheduler_url}"), format!("SchedulerToken={scheduler_token}")]);
+    // One program sends what many would: rates have tests of their own.
+    deploy.arg("ApiTokenRate=10000");
     deploy.args([format!("Architecture={}", architecture()), format!("LogLevel={}", log_level())]);
     let printed = progress.step("deploying infra/template.yaml", || process::output(&mut deploy))?;
     let deployed: Deployed = serde_json::from_str(&printed).during("read what deploy.py printed")?;

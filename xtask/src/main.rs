@@ -1,4 +1,4 @@
-//! The commands of the README: `cargo xtask up`, `down`, `package`, `test`, `licenses`, `demo`.
+//! The commands of the README: `cargo xtask up`, `down`, `package`, `test`, `licenses`, `sim`, `demo`.
 //!
 //! Everything that talks to AWS is a small Python script under `localstack/`, run in a virtual environment that xtask
 //! makes, so that this crate needs no SDK and builds in seconds.
@@ -7,9 +7,12 @@ mod demo;
 mod failure;
 mod licenses;
 mod local;
+mod mutants;
 mod package;
 mod process;
 mod progress;
+mod requests;
+mod sim;
 mod suite;
 mod venv;
 mod workspace;
@@ -52,6 +55,8 @@ enum Command {
     },
     /// Check the licences of all dependencies against xtask/licenses.txt
     Licenses,
+    /// Look for a run that breaks a rule: the engine over ports in memory, with faults
+    Sim(sim::SimArguments),
     /// Watch real Paimon commits start workflows
     Demo(demo::DemoArguments),
 }
@@ -98,6 +103,7 @@ fn run(command: Command) -> Outcome {
         Command::Package => package::package(&workspace, &progress).map(|_| ()),
         Command::Test { quick } => suite::run(&workspace, &progress, quick),
         Command::Licenses => licenses::check(&workspace, &progress),
+        Command::Sim(arguments) => sim::run(&workspace, &progress, &arguments),
         Command::Demo(arguments) => demo::run(&workspace, &progress, &arguments),
     }
 }

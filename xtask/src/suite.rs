@@ -9,6 +9,7 @@ use crate::licenses;
 use crate::local::{self, Route, Scheduler, UpOptions};
 use crate::process;
 use crate::progress::Progress;
+use crate::requests;
 use crate::venv::Venv;
 use crate::workspace::Workspace;
 
@@ -19,13 +20,21 @@ const CLIENTS: &str = "tests/clients/requirements.txt";
 /// How many of them run side by side. They mostly wait, so more than there are processors.
 const SIDE_BY_SIDE: &str = "8";
 
-/// The Python environments: of the emulator, of the linter, of the real writer of tables, and of writers' clients.
+/// The Python environments: of the emulator, of the linter, of the real writers of tables, and of writers' clients.
 #[derive(Debug)]
 struct Environments {
     aws: Venv,
     sam: Venv,
-    writer: Option<Venv>,
-    clients: Option<Venv>,
+    writers: Option<Writers>,
+}
+
+/// The real writers, of Paimon tables, and of Iceberg and Delta tables; the clients of writers; and what makes up requests.
+#[derive(Debug)]
+struct Writers {
+    paimon: Venv,
+    lake: Venv,
+    clients: Venv,
+    requests: Venv,
 }
 
 /// Run it all; the first failure ends it, with nothing left running.
@@ -43,26 +52,33 @@ pub(crate) fn run(workspace: &Workspace, progress: &Progress, quick: bool) -> Ou
         environments.join().map_err(|_| Failure::new("the thread that makes the Python environments died"))?
     })?;
     template(workspace, progress, &environments)?;
-    if let (Some(writer), Some(clients)) = (&environments.writer, &environments.clients) {
+    if let Some(writers) = &environments.writers {
         progress.step("writers' own clients", || {
             let mut cargo = workspace.cargo();
             cargo.args(["test", "--locked", "--package", "lakebell-push-api", "--test", "it", "clients::"]);
-            process::run(cargo.env("LAKEBELL_CLIENTS_PYTHON", clients.program("python")))
+            process::run(cargo.env("LAKEBELL_CLIENTS_PYTHON", writers.clients.program("python")))
         })?;
-        end_to_end(workspace, progress, writer, clients)?;
+        end_to_end(workspace, progress, writers)?;
     }
     progress.say("all passed");
     Ok(())
 }
 
-/// The writer and the clients are for the slower tests alone.
+/// The writers and their clients are for the slower tests alone.
 fn environments(workspace: &Workspace, progress: &Progress, quick: bool) -> Outcome<Environments> {
+    let writers = || {
+        Ok::<_, Failure>(Writers {
+            paimon: demo::writer(workspace)?,
+            lake: demo::lake_writer(workspace)?,
+            clients: Venv::ensure(workspace, "venv-clients", CLIENTS)?,
+            requests: requests::environment(workspace)?,
+        })
+    };
     progress.step("Python environments", || {
         Ok(Environments {
             aws: Venv::ensure(workspace, "venv", "localstack/requirements.txt")?,
             sam: Venv::ensure(workspace, "venv-sam", "localstack/requirements-sam.txt")?,
-            writer: if quick { None } else { Some(demo::writer(workspace)?) },
-            clients: if quick { None } else { Some(Venv::ensure(workspace, "venv-clients", CLIENTS)?) },
+            writers: if quick { None } else { Some(writers()?) },
         })
     })
 }
@@ -81,7 +97,7 @@ fn template(workspace: &Workspace, progress: &Progress, environments: &Environme
 }
 
 /// The end-to-end tests, on a local AWS on a free port, which is stopped whatever comes of them.
-fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv, clients: &Venv) -> Outcome {
+fn end_to_end(workspace: &Workspace, progress: &Progress, writers: &Writers) -> Outcome {
     progress.step("building the command line", || {
         process::run(workspace.cargo().args(["build", "--locked", "--package", "lakebell-cli"]))
     })?;
@@ -99,9 +115,13 @@ fn end_to_end(workspace: &Workspace, progress: &Progress, writer: &Venv, clients
         cargo.args(["--test-threads", SIDE_BY_SIDE, "--show-output"]);
         cargo.env("LAKEBELL_LOCAL", local::description(workspace, local.port));
         cargo.env("LAKEBELL_CLI", workspace.target("debug/lakebell"));
-        cargo.env("LAKEBELL_WRITER_PYTHON", writer.program("python"));
-        cargo.env("LAKEBELL_CLIENTS_PYTHON", clients.program("python"));
+        cargo.env("LAKEBELL_WRITER_PYTHON", writers.paimon.program("python"));
+        cargo.env("LAKEBELL_LAKE_PYTHON", writers.lake.program("python"));
+        cargo.env("LAKEBELL_CLIENTS_PYTHON", writers.clients.program("python"));
         process::run(&mut cargo)
+    });
+    let tested = tested.and_then(|()| {
+        progress.step("made-up requests to the API", || requests::send(workspace, &writers.requests, &local))
     });
     local::down(workspace, progress, Some(local.port), false)?;
     tested

@@ -147,6 +147,9 @@ fn check(document: Document) -> Result<Declarations, Invalid> {
     let warehouses = warehouses(document.warehouses.unwrap_or_default(), document.project)?;
     unique("warehouses", "location", warehouses.iter().map(|warehouse| &warehouse.location))?;
     let assets = document.assets.unwrap_or_default();
+    for (at, asset) in assets.iter().enumerate() {
+        asset.check().map_err(|invalid| invalid.within(&format!("assets[{at}]")))?;
+    }
     unique("assets", "key", assets.iter().map(|asset| &asset.key))?;
     unique("assets", "location", assets.iter().map(|asset| Spot(&asset.location, asset.key.branch())))?;
     let mut targets = targets(document.targets.unwrap_or_default(), document.project)?;

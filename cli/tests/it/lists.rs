@@ -136,6 +136,26 @@ fn an_asset_is_shown_with_its_state() {
 }
 
 #[test]
+fn an_iceberg_table_is_shown_with_its_catalog_or_that_it_has_none() {
+    let stub = Stub::start();
+    let shown = |catalog: Option<serde_json::Value>| {
+        let answer = json!({
+            "id": KEY, "key": "iceberg://d/t", "project": 7, "location": "s3://lake/t", "rev": 1,
+            "registeredAt": "2026-01-01T00:00:00Z", "settings": catalog.as_ref().map_or(json!({}), |it| json!({ "catalog": it })), "state": {},
+        });
+        stub.fix("GET /projects/7/assets/iceberg%3A%2F%2Fd%2Ft/state", 200, answer);
+        stub.run(&["assets", "iceberg://d/t"]).succeeded().out
+    };
+    let text = shown(None);
+    assert!(text.contains("catalog") && text.contains("none is asked: what the metadata files say"), "{text}");
+    let rest = json!({ "type": "rest", "url": "https://c.internal/api", "warehouse": "w", "secret": "hidden" });
+    let text = shown(Some(rest));
+    assert!(text.contains("rest https://c.internal/api, warehouse w") && !text.contains("hidden"), "{text}");
+    assert!(shown(Some(json!("glue"))).contains("glue"));
+    assert!(shown(Some(json!({ "type": "of the future" }))).contains("of the future"));
+}
+
+#[test]
 fn events_observe_and_accept_rewrite_say_what_came_of_it() {
     let stub = Stub::start();
     let event = json!({

@@ -119,6 +119,10 @@ fn a_file_is_applied_explained_and_pruned() {
     assert_eq!(run(&["redrive", "--all"]).succeeded().out, "No trigger has failed.\n");
     assert_eq!(run(&["unregistered", "--json"]).succeeded().json(), json!({ "items": [] }));
 
+    assert!(run(&["grants", "give", "paimon://ods/orders", "--to", "8"]).succeeded().out.contains("may read"));
+    assert!(run(&["grants", "list"]).succeeded().out.contains("given"));
+    assert!(run(&["grants", "take-back", "paimon://ods/orders", "--from", "8"]).succeeded().out.contains("blocked"));
+    assert_eq!(run(&["grants", "list", "--json"]).succeeded().json(), json!({ "items": [] }));
     let made = run(&["tokens", "create", "flink", "--rights", "read,declare"]).succeeded().out;
     assert!(made.contains("lakebell_") && made.contains("It is not shown again."), "{made}");
     let made = run(&["tokens", "create", "ops", "--rights", "read", "--life", "7", "--json"]).succeeded().json();

@@ -24,7 +24,7 @@ const NOW: &str = "2026-01-01T12:00:00Z";
 
 fn version(ordinal: u64) -> Version {
     let position = Position { epoch: Epoch(0), ordinal: Ordinal(ordinal) };
-    Version { position, fingerprint: Fingerprint("f".to_owned()), snapshot_id: ordinal.to_string() }
+    Version { position, fingerprint: Fingerprint::from("f"), snapshot_id: ordinal.to_string().into() }
 }
 
 fn state(newest: u64) -> AssetState {
@@ -98,6 +98,14 @@ fn ready() {
 #[test]
 fn waiting() {
     golden("why-waiting.txt", &why(&evaluation(&both(), Some(&state(5)), Some(&state(3)))));
+}
+
+#[test]
+fn a_member_whose_catalog_is_not_asked_says_so() {
+    let without = AssetState { without_catalog: true, ..state(3) };
+    let text = why(&evaluation(&both(), Some(&state(5)), Some(&without)));
+    assert_eq!(text.matches("catalog").count(), 1, "{text}");
+    assert!(text.contains("none is asked: what the metadata files say of each other decides"), "{text}");
 }
 
 #[test]

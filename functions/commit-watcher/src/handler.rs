@@ -70,10 +70,11 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
             let watched = watcher.created(created, trace).await?;
             report::watched(metrics, &watched, ports.clock.now());
         }
-        Work::Message(Message::Observe { asset, .. }) => {
-            let hint = Hint { asset: *asset, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
+        Work::Message(Message::Observe { asset, is_again, .. }) => {
+            let source = if *is_again { Source::Notify } else { Source::Poll };
+            let hint = Hint { asset: *asset, look: Look::Whole, source, trace: trace.clone() };
             let watched = watcher.look(&hint).await?;
-            report::scanned(metrics, &watched, ports.clock.now());
+            report::scanned(metrics, &watched, *is_again, ports.clock.now());
             if let Watched::Observed { observed, .. } = &watched {
                 // Whatever comes of it: the asset has been looked at.
                 report::kept(metrics, &observed.head.value, consumer::keep(ports, observed).await);

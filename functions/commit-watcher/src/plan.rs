@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn commits_of_a_table_go_upwards_and_duplicates_are_one() {
         let trace = TraceId::new("t").unwrap();
-        let observe = Message::Observe { asset: AssetId::from_bits(1), trace: trace.clone() };
+        let observe = Message::Observe { asset: AssetId::from_bits(1), is_again: false, trace: trace.clone() };
         let evaluate = Message::Evaluate { targets: Vec::new(), trace };
         let deliveries = [
             delivery(vec![Finding::Message(evaluate.clone())]),

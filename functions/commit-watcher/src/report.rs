@@ -72,12 +72,13 @@ pub(crate) fn watched(metrics: &Metrics, watched: &Watched, now: Timestamp) {
 }
 
 /// A look at a table by the clock. It normally finds nothing, which is no event; what it does find
-/// was missed by every notification.
-pub(crate) fn scanned(metrics: &Metrics, watched: &Watched, now: Timestamp) {
+/// was missed by every notification, unless one of them began the look (`is_again`).
+pub(crate) fn scanned(metrics: &Metrics, watched: &Watched, is_again: bool, now: Timestamp) {
     if let Watched::Observed { observed, evaluated, .. } = watched {
         let source_type = observed.head.value.key.format();
         let asset_key = observed.head.value.key.to_string();
-        let missed = observed.outcomes.iter().filter(|(kind, outcome)| was_untold(*kind, outcome)).count();
+        let untold = observed.outcomes.iter().filter(|(kind, outcome)| was_untold(*kind, outcome)).count();
+        let missed = if is_again { 0 } else { untold };
         for _ in 0..missed {
             metrics.count(Measure::CompensationMissed { source_type }, &[("assetKey", &asset_key)]);
         }

@@ -45,10 +45,11 @@ fn malformed(error: &serde_json::Error) -> ApiError {
 }
 
 /// Depth and lengths in one pass, before anything is built.
-fn check_bounds(bytes: &[u8]) -> Result<(), Invalid> {
-    let too = |problem: &str, hint: String| Err(Invalid::new("body", problem, hint));
+fn check_bounds(bytes: &[u8]) -> Result<(), ApiError> {
+    let too =
+        |problem: &str, hint: String, limit: usize| Err(ApiError::invalid("body", problem, hint).limit(limit as u64));
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return too("it is empty", "send a JSON document".to_owned());
+        return Err(ApiError::invalid("body", "it is empty", "send a JSON document"));
     }
     let mut depth = 0_usize;
     let mut at = 0;
@@ -59,14 +60,18 @@ fn check_bounds(bytes: &[u8]) -> Result<(), Invalid> {
             b'"' => {
                 let len = string_len(&bytes[at + 1..]);
                 if len > MAX_STRING_BYTES {
-                    return too("it has a string that is too long", format!("use at most {MAX_STRING_BYTES} bytes"));
+                    return too(
+                        "it has a string that is too long",
+                        format!("use at most {MAX_STRING_BYTES} bytes"),
+                        MAX_STRING_BYTES,
+                    );
                 }
                 at += len + 1;
             }
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return too("it is nested too deeply", format!("use at most {MAX_DEPTH} levels"));
+            return too("it is nested too deeply", format!("use at most {MAX_DEPTH} levels"), MAX_DEPTH);
         }
         at += 1;
     }

@@ -34,6 +34,8 @@ pub enum Code {
     IdempotencyRunning,
     /// The call under this key was carried out, and its answer was not kept.
     IdempotencyAnswerGone,
+    /// What was to be registered is another project's, whose owner was asked for a grant.
+    GrantRequested,
     /// An event about a table that is not registered; stands in the event's own answer.
     UnknownAsset,
     /// The answer would be over the limit of a gateway.
@@ -42,7 +44,7 @@ pub enum Code {
 
 impl Code {
     /// The codes that only the API has, for the check that each has its page.
-    pub const OWN: [Self; 11] = [
+    pub const OWN: [Self; 12] = [
         Self::Unauthenticated,
         Self::Forbidden,
         Self::NoSuchRoute,
@@ -52,6 +54,7 @@ impl Code {
         Self::IdempotencyKeyReused,
         Self::IdempotencyRunning,
         Self::IdempotencyAnswerGone,
+        Self::GrantRequested,
         Self::UnknownAsset,
         Self::AnswerTooLarge,
     ];
@@ -66,6 +69,7 @@ impl Code {
             Self::IdempotencyKeyReused => "IDEMPOTENCY_KEY_REUSED",
             Self::IdempotencyRunning => "IDEMPOTENCY_RUNNING",
             Self::IdempotencyAnswerGone => "IDEMPOTENCY_ANSWER_GONE",
+            Self::GrantRequested => "GRANT_REQUESTED",
             Self::NoSuchRoute => "NO_SUCH_ROUTE",
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
             Self::TooLarge => "TOO_LARGE",
@@ -82,7 +86,10 @@ impl Code {
             Self::Engine(ErrorKind::Denied) | Self::Forbidden => 403,
             Self::Engine(ErrorKind::NotFound) | Self::NoSuchRoute | Self::UnknownAsset => 404,
             Self::MethodNotAllowed => 405,
-            Self::Engine(ErrorKind::Conflict) | Self::IdempotencyRunning | Self::IdempotencyAnswerGone => 409,
+            Self::Engine(ErrorKind::Conflict)
+            | Self::IdempotencyRunning
+            | Self::IdempotencyAnswerGone
+            | Self::GrantRequested => 409,
             Self::IdempotencyKeyReused => 422,
             Self::TooLarge => 413,
             // Not 429: several writers' clients repeat a 503 and drop what was answered with a 429.
@@ -109,6 +116,7 @@ impl Code {
             Self::IdempotencyKeyReused => "The key was used for another call",
             Self::IdempotencyRunning => "The same call is running",
             Self::IdempotencyAnswerGone => "The answer was not kept",
+            Self::GrantRequested => "It is taken; its owner was asked for a grant",
             Self::NoSuchRoute => "No such route",
             Self::MethodNotAllowed => "The route takes another method",
             Self::TooLarge => "Too large",

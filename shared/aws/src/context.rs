@@ -12,7 +12,7 @@ use lakebell_engine::ports::time::SystemClock;
 use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::config::{Settings, s3_client, sdk_config};
-use crate::{AwsConnections, BusNotices, DynamoItems, S3Storage, Secrets, SqsQueue, SystemRandom};
+use crate::{AwsCatalogs, AwsConnections, BusNotices, DynamoItems, S3Storage, Secrets, SqsQueue, SystemRandom};
 
 /// The ports on AWS, with one client for each service.
 pub struct AwsPorts {
@@ -21,6 +21,7 @@ pub struct AwsPorts {
     storage: Arc<S3Storage>,
     queue: Arc<SqsQueue>,
     secrets: Arc<Secrets>,
+    catalogs: Arc<AwsCatalogs>,
     connections: Arc<AwsConnections>,
     sqs: aws_sdk_sqs::Client,
     notices: Arc<dyn Notices>,
@@ -50,6 +51,7 @@ impl AwsPorts {
             items,
             storage: Arc::new(S3Storage::new(s3_client(sdk))),
             queue: Arc::new(queue),
+            catalogs: Arc::new(AwsCatalogs::new(sdk, secrets.clone())),
             secrets,
             connections: Arc::new(connections),
             sqs,
@@ -62,6 +64,7 @@ impl AwsPorts {
         Ports {
             items: self.items.clone(),
             storage: self.storage.clone(),
+            catalogs: self.catalogs.clone(),
             consumers: self.storage.clone(),
             queue: self.queue.clone(),
             clock: Arc::new(SystemClock),

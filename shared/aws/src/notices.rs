@@ -1,31 +1,28 @@
 //! Notices on an EventBridge bus.
 //!
-//! `PutEvents` is one signed POST. It is made here with the signer and the HTTP client that the other
-//! SDKs bring along, because an SDK of its own would make each function larger by more than all of
-//! this (docs/adr/0014-notices.md).
+//! `PutEvents` is one signed POST. It is made with the signer and the HTTP client that the SDKs bring
+//! along, as questions to catalogs are, because an SDK of its own would make each function larger by
+//! more than all of this (docs/adr/0014-notices.md).
 //!
 //! Source: Amazon EventBridge API Reference, `PutEvents`: at most 10 entries and 256 KiB of one
 //! request; the answer counts the entries that were not taken.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
-use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
-use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
-use aws_sigv4::sign::v4;
-use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings, SharedHttpConnector};
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
-use aws_smithy_types::body::SdkBody;
-use aws_smithy_types::byte_stream::ByteStream;
 use lakebell_domain::notice::Notice;
 use lakebell_engine::ports::notices::{Delivered, Notices};
 use lakebell_engine::ports::time::Clock;
+use lakebell_engine::{EngineError, ErrorKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
+
+use crate::catalogs::http::{Http, Request};
+use crate::catalogs::sign::Signer;
 
 /// Most entries of one request.
 const MOST_ENTRIES: usize = 10;
@@ -35,6 +32,10 @@ const MOST_BYTES: usize = 24 * 1024;
 const MOST_KEPT: usize = 500;
 /// The longest time of one delivery. An invocation has done its work by then, and waits for nothing else.
 const LONGEST_DELIVERY: Duration = Duration::from_secs(3);
+/// The longest time of one request.
+const LONGEST_REQUEST: Duration = Duration::from_secs(2);
+/// Most bytes of an answer.
+const MOST_ANSWER: usize = 64 * 1024;
 /// What EventBridge calls who sends.
 const SOURCE: &str = "lakebell";
 /// The operation, in the header that names it.
@@ -45,8 +46,8 @@ pub struct BusNotices {
     bus: String,
     endpoint: String,
     region: String,
-    credentials: SharedCredentialsProvider,
-    connector: SharedHttpConnector,
+    signer: Signer,
+    http: Http,
     clock: Arc<dyn Clock>,
     kept: Mutex<Kept>,
 }
@@ -63,19 +64,6 @@ impl fmt::Debug for BusNotices {
     }
 }
 
-/// Why a request came to nothing.
-#[derive(Debug, thiserror::Error)]
-enum Trouble {
-    #[error("credentials: {0}")]
-    Credentials(#[from] aws_credential_types::provider::error::CredentialsError),
-    #[error("signing: {0}")]
-    Signing(String),
-    #[error("sending: {0}")]
-    Sending(String),
-    #[error("EventBridge answered {0}")]
-    Answer(u16),
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Answer {
@@ -90,20 +78,16 @@ struct AnswerEntry {
 }
 
 impl BusNotices {
-    /// Notices on the bus with this name or ARN; `None` where region or credentials are not known, or
-    /// there is no HTTP client: then nobody can be told.
+    /// Notices on the bus with this name or ARN; `None` where the region is not known: then nobody can be
+    /// told.
     pub fn new(bus: &str, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Option<Self> {
         let region = sdk.region()?.to_string();
-        let settings = HttpConnectorSettings::builder()
-            .connect_timeout(Duration::from_secs(1))
-            .read_timeout(Duration::from_secs(2))
-            .build();
         Some(Self {
             bus: bus.to_owned(),
             endpoint: sdk.endpoint_url().map_or_else(|| endpoint_of(&region), str::to_owned),
             region,
-            credentials: sdk.credentials_provider()?,
-            connector: aws_smithy_http_client::default_connector(&settings, sdk.sleep_impl())?,
+            signer: Signer::new(sdk),
+            http: Http::new(sdk, LONGEST_REQUEST),
             clock,
             kept: Mutex::default(),
         })
@@ -120,47 +104,17 @@ impl BusNotices {
         })
     }
 
-    async fn put(&self, entries: &[Value]) -> Result<Answer, Trouble> {
-        let body = json!({ "Entries": entries }).to_string();
-        let request = self.signed(body).await?;
-        let answer = self.connector.call(request).await.map_err(|error| Trouble::Sending(error.to_string()))?;
-        let status = answer.status().as_u16();
-        if status != 200 {
-            return Err(Trouble::Answer(status));
+    async fn put(&self, entries: &[Value]) -> Result<Answer, EngineError> {
+        let body = json!({ "Entries": entries }).to_string().into_bytes();
+        let url = format!("{}/", self.endpoint.trim_end_matches('/'));
+        let request = Request::post(url, "application/x-amz-json-1.1", body).with("x-amz-target", TARGET.to_owned());
+        let request = self.signer.sign(request, "events", &self.region).await?;
+        let mut answer = self.http.send(&request).await?;
+        if answer.status != 200 {
+            return Err(EngineError::new(ErrorKind::Denied, format!("EventBridge answered {}", answer.status)));
         }
-        let body = ByteStream::new(answer.into_body()).collect().await;
-        let body = body.map_err(|error| Trouble::Sending(error.to_string()))?;
-        Ok(serde_json::from_slice(&body.into_bytes()).unwrap_or_default())
-    }
-
-    async fn signed(&self, body: String) -> Result<HttpRequest, Trouble> {
-        let failed = |error: &dyn fmt::Display| Trouble::Signing(error.to_string());
-        let identity = self.credentials.provide_credentials().await?.into();
-        let params = v4::SigningParams::builder()
-            .identity(&identity)
-            .region(&self.region)
-            .name("events")
-            .time(SystemTime::now())
-            .settings(SigningSettings::default())
-            .build()
-            .map_err(|error| failed(&error))?
-            .into();
-        let headers = [("content-type", "application/x-amz-json-1.1"), ("x-amz-target", TARGET)];
-        let uri = format!("{}/", self.endpoint.trim_end_matches('/'));
-        let signable = SignableRequest::new("POST", &uri, headers.into_iter(), SignableBody::Bytes(body.as_bytes()));
-        let signable = signable.map_err(|error| failed(&error))?;
-        let (instructions, _) = sign(signable, &params).map_err(|error| failed(&error))?.into_parts();
-        let (signed, _) = instructions.into_parts();
-        let mut request = HttpRequest::new(SdkBody::from(body));
-        request.set_method("POST").map_err(|error| failed(&error))?;
-        request.set_uri(uri).map_err(|error| failed(&error))?;
-        for (name, value) in headers {
-            request.headers_mut().insert(name, value);
-        }
-        for header in signed {
-            request.headers_mut().insert(header.name(), header.value().to_owned());
-        }
-        Ok(request)
+        let bytes = answer.bytes(MOST_ANSWER).await?.unwrap_or_default();
+        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 }
 
@@ -197,9 +151,10 @@ impl Notices for BusNotices {
                             tracing::warn!(bus = self.bus, code, "the bus did not take every notice");
                         }
                     }
-                    Err(trouble) => {
+                    Err(error) => {
                         // The rest would fare the same, and the invocation waits.
-                        tracing::warn!(bus = self.bus, error = %trouble, "notices were not taken");
+                        let cause: &(dyn std::error::Error + 'static) = &error;
+                        tracing::warn!(bus = self.bus, error = cause, "notices were not taken");
                         break;
                     }
                 }

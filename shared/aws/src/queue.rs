@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
-use lakebell_engine::ports::queue::{Message, Queue};
+use lakebell_engine::ports::queue::{MAX_DELAY_SECONDS, Message, Queue};
 use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::failure::{Doing, engine_error};
@@ -34,16 +34,22 @@ impl SqsQueue {
 #[async_trait]
 impl Queue for SqsQueue {
     async fn send(&self, message: &Message) -> Result<(), EngineError> {
+        self.send_later(message, 0).await
+    }
+
+    async fn send_later(&self, message: &Message, seconds: u32) -> Result<(), EngineError> {
         let (url, where_set) = self.of(message);
         let body = serde_json::to_string(message).map_err(|error| {
             EngineError::new(ErrorKind::Defect, "a message could not be written as JSON").caused_by(error)
         })?;
         let resource = format!("queue `{url}`");
+        let delay = i32::try_from(seconds.min(MAX_DELAY_SECONDS)).ok().filter(|seconds| *seconds > 0);
         let doing = Doing { permission: "sqs:SendMessage", resource: &resource, where_set };
         self.client
             .send_message()
             .queue_url(url)
             .message_body(body)
+            .set_delay_seconds(delay)
             .send()
             .await
             .map_err(|error| engine_error(error, doing))?;

@@ -239,7 +239,7 @@ async fn messages_go_to_their_queues() {
     let trigger = TriggerKey::new("ab".repeat(16)).unwrap();
     let dispatch = Message::Dispatch { target: target.clone(), trigger, attempt: 1, trace: trace.clone() };
     let evaluate = Message::Evaluate { targets: vec![target], trace: trace.clone() };
-    let observe = Message::Observe { asset: AssetId::from_bits(1), trace };
+    let observe = Message::Observe { asset: AssetId::from_bits(1), is_again: false, trace };
     for message in [&dispatch, &evaluate, &observe] {
         queue.send(message).await.unwrap();
     }

@@ -13,9 +13,10 @@ use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Format};
 use lakebell_domain::commit::{Commit, CommitKind, Millis};
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::evaluation::{AssetView, Inputs, consume, evaluate};
+use lakebell_domain::evaluation::{AssetView, Inputs, consume, evaluate, evaluate_to_claim};
 use lakebell_domain::ids::AssetId;
 use lakebell_domain::policy::Policies;
+use lakebell_domain::reason::Verdict;
 use lakebell_domain::state::{AssetState, Evidence};
 use lakebell_domain::target::{Advance, Conditions, Group, Member, Target, WorkflowRef};
 use lakebell_domain::version::{Fingerprint, Ordinal};
@@ -24,7 +25,7 @@ use lakebell_domain::version::{Fingerprint, Ordinal};
 fn commit(ordinal: u64) -> Commit {
     Commit {
         ordinal: Ordinal(ordinal),
-        fingerprint: Fingerprint(format!("5f1c7c1e-6d0b-4f0e-9b57-{ordinal:012}")),
+        fingerprint: Fingerprint::from(format!("5f1c7c1e-6d0b-4f0e-9b57-{ordinal:012}")),
         snapshot_id: ordinal.to_string(),
         parent_id: None,
         kind: CommitKind("APPEND".to_owned()),
@@ -94,10 +95,16 @@ fn evaluations(criterion: &mut Criterion) {
         let cursor = consume(&inputs(&old, &nothing), None);
         for (name, views) in [("waiting", &old), ("ready", &new)] {
             let inputs = inputs(views, &cursor);
-            assert_eq!(evaluate(&inputs).plan.is_some(), name == "ready");
+            assert_eq!(evaluate(&inputs).verdict == Verdict::Ready, name == "ready");
             group.bench_with_input(BenchmarkId::new(name, assets), &inputs, |bencher, inputs| {
                 bencher.iter(|| evaluate(black_box(inputs)));
             });
+            if name == "ready" {
+                // With the claim that follows: its ranges, its cursors and its key.
+                group.bench_with_input(BenchmarkId::new("claim", assets), &inputs, |bencher, inputs| {
+                    bencher.iter(|| evaluate_to_claim(black_box(inputs)));
+                });
+            }
         }
     }
     group.finish();

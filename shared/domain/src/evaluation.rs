@@ -1,7 +1,7 @@
 //! The one evaluator: whether a target is ready, why, and what a claim would take.
 //!
-//! The explanation is the evaluator's own output. READY stands in it exactly when there is a
-//! [`ClaimPlan`].
+//! The explanation is the evaluator's own output. READY stands in it exactly when
+//! [`evaluate_to_claim`] has a [`ClaimPlan`] for it.
 
 mod barrier;
 mod choice;
@@ -29,7 +29,7 @@ use crate::policy::{Partition, Window};
 use crate::reason::{Reason, Verdict};
 use crate::state::{AssetState, Mark, RefusedEvidence, Writer};
 use crate::target::{Target, joined};
-use crate::trigger::Trigger;
+use crate::trigger::{StartReason, Trigger};
 use crate::version::Version;
 
 /// An asset as it was read.
@@ -126,11 +126,12 @@ pub struct Evaluation {
     /// When time alone can change the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Timestamp>,
-    /// What a claim would take; there exactly when the verdict is READY. Shown as a list of
-    /// [`Take`], and not read back.
-    #[serde(rename = "takes", serialize_with = "take::shown", skip_serializing_if = "Option::is_none")]
-    #[serde(skip_deserializing)]
-    pub plan: Option<ClaimPlan>,
+    /// What a claim takes, where [`evaluate_to_claim`] has made one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub takes: Vec<Take>,
+    /// How it is ready; there exactly when the verdict is READY, and not in one that was read back.
+    #[serde(skip)]
+    ready: Option<Ready>,
     /// The cursor as it should be kept where nothing is claimed: timers and what was told. `None`
     /// where it is so already.
     #[serde(skip)]
@@ -182,6 +183,9 @@ pub struct MemberEvaluation {
     /// Who wrote the asset's newest commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_by: Option<Writer>,
+    /// No catalog is asked for the asset, although its format has them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_catalog: bool,
     /// The evidence about the asset that was refused last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedEvidence>,
@@ -191,6 +195,15 @@ pub struct MemberEvaluation {
     /// What a claim would take of it; there exactly when it has advanced.
     #[serde(skip)]
     pub(crate) reach: Option<Taken>,
+}
+
+/// How a target is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    /// Its conditions hold.
+    Met,
+    /// A deadline or a time of `orAt` came: it starts with what is there.
+    Due(StartReason, Timestamp),
 }
 
 const fn not_shown() -> AssetId {
@@ -208,7 +221,10 @@ pub fn evaluate(inputs: &Inputs<'_>) -> Evaluation {
     let groups: Vec<GroupEvaluation> =
         inputs.target.groups.iter().map(|group| group::evaluate(inputs, group)).collect();
     let timing = timing::timing(inputs, &groups);
-    let (verdict, reason, plan) = decide(inputs, &groups, &timing);
+    let (verdict, reason, ready) = match decide(inputs, &groups, &timing) {
+        Ok(ready) => (Verdict::Ready, None, Some(ready)),
+        Err((verdict, reason)) => (verdict, reason, None),
+    };
     let mut evaluation = Evaluation {
         target: inputs.target.id.clone(),
         verdict,
@@ -219,34 +235,47 @@ pub fn evaluate(inputs: &Inputs<'_>) -> Evaluation {
         open_takes: inputs.open.map(Take::by).unwrap_or_default(),
         timed_out: timing.timed_out,
         due_at: timing.due_at,
-        plan,
+        takes: Vec::new(),
+        ready,
         noted: None,
     };
     evaluation.noted = timing::noted(inputs, &evaluation);
     evaluation
 }
 
+/// Evaluates a target and, where it is READY, makes the claim that would succeed now; the evaluation
+/// then says what it takes. Apart from [`evaluate`], because most evaluations end without a claim.
+pub fn evaluate_to_claim(inputs: &Inputs<'_>) -> (Evaluation, Option<ClaimPlan>) {
+    let mut evaluation = evaluate(inputs);
+    let plan = evaluation.ready.map(|ready| match ready {
+        Ready::Met => plan::ready(inputs, &evaluation.groups),
+        Ready::Due(reason, tick) => plan::forced(inputs, &evaluation.groups, reason, Some(tick), None),
+    });
+    let plan = plan.map(|plan| plan.late_for(evaluation.timed_out));
+    evaluation.takes = plan.as_ref().map(|plan| Take::of(&plan.claim)).unwrap_or_default();
+    (evaluation, plan)
+}
+
+/// How the target is ready, or what is in the way.
 fn decide(
     inputs: &Inputs<'_>,
     groups: &[GroupEvaluation],
     timing: &timing::Timing,
-) -> (Verdict, Option<Reason>, Option<ClaimPlan>) {
+) -> Result<Ready, (Verdict, Option<Reason>)> {
     if let Some((verdict, reason)) = barrier::barrier(inputs) {
-        return (verdict, Some(reason), None);
+        return Err((verdict, Some(reason)));
     }
     let is_ready = groups.iter().any(|group| group.verdict == Verdict::Ready);
     if is_ready && timing.gate.is_none() {
-        return (Verdict::Ready, None, Some(plan::ready(inputs, groups).late_for(timing.timed_out)));
+        return Ok(Ready::Met);
     }
     if let Some((reason, tick)) = timing.forced {
-        let plan = plan::forced(inputs, groups, reason, Some(tick), None).late_for(timing.timed_out);
-        return (Verdict::Ready, None, Some(plan));
+        return Ok(Ready::Due(reason, tick));
     }
     if let (true, Some(gate)) = (is_ready, &timing.gate) {
-        return (Verdict::BlockedByGate, Some(gate.reason.clone()), None);
+        return Err((Verdict::BlockedByGate, Some(gate.reason.clone())));
     }
     // The alternative that is nearest to ready leads: one that merely waits, else the first.
     let leading = groups.iter().find(|group| group.verdict == Verdict::Waiting).or_else(|| groups.first());
-    let (verdict, reason) = leading.map_or((Verdict::Disabled, None), |group| (group.verdict, group.reason.clone()));
-    (verdict, reason, None)
+    Err(leading.map_or((Verdict::Disabled, None), |group| (group.verdict, group.reason.clone())))
 }

@@ -241,8 +241,8 @@ impl Event {
         Some(Mark {
             version: Version {
                 position: self.position?,
-                fingerprint: Fingerprint(fingerprint.to_owned()),
-                snapshot_id: commit.snapshot_id.clone(),
+                fingerprint: Fingerprint::from(fingerprint),
+                snapshot_id: commit.snapshot_id.as_str().into(),
             },
             kind: CommitKind(commit.commit_kind.clone()),
             is_data: commit.changes_data.unwrap_or(true),
@@ -262,5 +262,5 @@ impl Event {
 /// The version token of an event about one commit: ordinal and fingerprint. The epoch stands
 /// beside it in the identity.
 pub fn commit_token(commit: &Commit) -> String {
-    format!("{:020}.{}", commit.ordinal.0, commit.fingerprint.0)
+    format!("{:020}.{}", commit.ordinal.0, commit.fingerprint)
 }

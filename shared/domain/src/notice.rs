@@ -177,7 +177,7 @@ impl Notice {
         let distinct = match self {
             Self::AssetAdvanced { version, .. } => {
                 let position = version.position;
-                format!("{}.{}.{}", position.epoch.0, position.ordinal, version.fingerprint.0)
+                format!("{}.{}.{}", position.epoch.0, position.ordinal, version.fingerprint.as_str())
             }
             Self::HistoryRewritten { since, .. } => since.to_string(),
             Self::TriggerStarted(of) | Self::TriggerFailed(of) | Self::TriggerHeld(of) => of_trigger(of),

@@ -1,5 +1,6 @@
 //! Why something is not ready, in a form that people and programs can both use.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -84,6 +85,14 @@ pub enum ReasonCode {
     CommitDamaged,
     /// A commit is missing below one that is there.
     CommitMissing,
+    /// The table's catalog did not answer.
+    CatalogAway,
+    /// The table's catalog refuses to answer.
+    CatalogRefused,
+    /// The table's catalog answered something that cannot be understood.
+    CatalogUnclear,
+    /// The table's catalog does not know the table.
+    NotInCatalog,
     /// Storage contradicts the recorded history; a second read has not yet agreed.
     RewriteSuspected,
     /// History was rewritten and waits for an operator.
@@ -158,7 +167,7 @@ pub enum ReasonCode {
 
 impl ReasonCode {
     /// All codes, for the check that each has its page.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 46] = [
         Self::NoNewVersion,
         Self::NoVersionYet,
         Self::MinSnapshotNotReached,
@@ -166,6 +175,10 @@ impl ReasonCode {
         Self::LocationUnreadable,
         Self::CommitDamaged,
         Self::CommitMissing,
+        Self::CatalogAway,
+        Self::CatalogRefused,
+        Self::CatalogUnclear,
+        Self::NotInCatalog,
         Self::RewriteSuspected,
         Self::RewriteHeld,
         Self::AssetUnknown,
@@ -213,6 +226,10 @@ impl ReasonCode {
             Self::LocationUnreadable => "LOCATION_UNREADABLE",
             Self::CommitDamaged => "COMMIT_DAMAGED",
             Self::CommitMissing => "COMMIT_MISSING",
+            Self::CatalogAway => "CATALOG_AWAY",
+            Self::CatalogRefused => "CATALOG_REFUSED",
+            Self::CatalogUnclear => "CATALOG_UNCLEAR",
+            Self::NotInCatalog => "NOT_IN_CATALOG",
             Self::RewriteSuspected => "REWRITE_SUSPECTED",
             Self::RewriteHeld => "REWRITE_HELD",
             Self::AssetUnknown => "ASSET_UNKNOWN",
@@ -275,5 +292,5 @@ pub struct Reason {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// What would unblock it.
-    pub unblock: String,
+    pub unblock: Cow<'static, str>,
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::commit::Commit;
 use crate::cursor::{Taken, TargetCursor};
-use crate::evaluation::{AssetView, Evaluation, Inputs, PastCommit, evaluate};
+use crate::evaluation::{AssetView, ClaimPlan, Evaluation, Inputs, PastCommit, evaluate_to_claim};
 use crate::event::{Event, Outcome};
 use crate::ids::{AssetId, GroupName, TriggerKey};
 use crate::policy::{Partition, Window};
@@ -96,7 +96,7 @@ pub fn replay(target: &Target, histories: &BTreeMap<AssetId, RecordedHistory>, u
         player.settle(at);
     }
     player.let_time_pass(until);
-    let evaluation = player.evaluate(until);
+    let (evaluation, _) = player.evaluate(until);
     Replay { starts: player.starts, since, events, is_cut: player.is_cut, evaluation }
 }
 
@@ -166,14 +166,14 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn evaluate(&mut self, now: Timestamp) -> Evaluation {
+    fn evaluate(&mut self, now: Timestamp) -> (Evaluation, Option<ClaimPlan>) {
         self.evaluations += 1;
         let mut assets = BTreeMap::new();
         for (asset, state) in &self.states {
             let history = self.commits.get(asset).map_or(&[][..], Vec::as_slice);
             assets.insert(*asset, AssetView { rev: 0, state: Some(state), is_registered: true, history });
         }
-        evaluate(&Inputs {
+        evaluate_to_claim(&Inputs {
             target: self.target,
             cursor: &self.cursor,
             assets: &assets,
@@ -191,8 +191,8 @@ impl<'a> Player<'a> {
                 self.is_cut = true;
                 return None;
             }
-            let evaluation = self.evaluate(now);
-            let Some(plan) = evaluation.plan else {
+            let (evaluation, plan) = self.evaluate(now);
+            let Some(plan) = plan else {
                 if let Some(noted) = evaluation.noted {
                     self.cursor = noted;
                 }
@@ -231,7 +231,7 @@ fn commit_of(event: &Event) -> Option<Commit> {
     let (_, fingerprint) = event.token.split_once('.')?;
     Some(Commit {
         ordinal: event.position?.ordinal,
-        fingerprint: Fingerprint(fingerprint.to_owned()),
+        fingerprint: Fingerprint::from(fingerprint),
         snapshot_id: facts.snapshot_id.clone(),
         parent_id: None,
         kind: crate::commit::CommitKind(facts.commit_kind.clone()),

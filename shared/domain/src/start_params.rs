@@ -51,7 +51,7 @@ pub fn start_parameters(
 
 fn of_range(alias: &Alias, range: &Range) -> [(String, String); 6] {
     let snapshot = |version: &Option<crate::version::Version>| {
-        version.as_ref().map(|version| version.snapshot_id.clone()).unwrap_or_default()
+        version.as_ref().map(|version| version.snapshot_id.to_string()).unwrap_or_default()
     };
     let name = |suffix: &str| format!("lakebell_{alias}_{suffix}");
     [

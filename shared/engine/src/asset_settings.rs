@@ -1,11 +1,18 @@
 //! What can be set for an asset.
 
 use jiff::{SignedDuration, Timestamp};
+use lakebell_domain::Invalid;
+use lakebell_domain::asset::Format;
 use lakebell_domain::event::Outcome;
 use lakebell_domain::policy::Length;
 use lakebell_domain::state::AssetState;
 use serde::de::{Deserializer, Error as _};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Catalog;
+
+/// Longest name of a property of a table, in bytes.
+const MAX_PROPERTY: usize = 256;
 
 /// To which version a verdict counts that names none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -98,24 +105,8 @@ impl<'de> Deserialize<'de> for ScanInterval {
     }
 }
 
-/// A setting that a later version has: whatever its value, it is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unavailable {}
-
-impl<'de> Deserialize<'de> for Unavailable {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(D::Error::custom("it is not available in this version; leave it out"))
-    }
-}
-
-impl Serialize for Unavailable {
-    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        match *self {}
-    }
-}
-
 /// The settings of an asset, all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AssetSettings {
     /// To which version a verdict counts that names none.
@@ -126,6 +117,12 @@ pub struct AssetSettings {
     pub watermark_from: WatermarkFrom,
     /// What may advance the data version.
     pub trust: Trust,
+    /// Who says which metadata file of an Iceberg table is current.
+    #[serde(skip_serializing_if = "Catalog::is_none")]
+    pub catalog: Catalog,
+    /// The property of an Iceberg snapshot's summary that is its watermark, where it is not the usual one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watermark_property: Option<String>,
     /// How often the clock looks at it; absent, with every pass of the compensator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan_interval: Option<ScanInterval>,
@@ -140,9 +137,35 @@ impl AssetSettings {
         *self == Self::default()
     }
 
+    /// Refuses settings that a table of this format cannot have.
+    pub fn check(&self, format: Format) -> Result<(), Invalid> {
+        let only_iceberg = |field| {
+            let problem = format!("a {format} table has no such setting, only Iceberg's have it");
+            Invalid::new(field, problem, "leave it out")
+        };
+        if format != Format::Iceberg && self.catalog != Catalog::None {
+            return Err(only_iceberg("catalog"));
+        }
+        if self.keep_consumer && format != Format::Paimon {
+            let problem = format!("{format} has no consumer files, Paimon has");
+            return Err(Invalid::new("keepConsumer", problem, "leave it out"));
+        }
+        let Some(property) = &self.watermark_property else { return Ok(()) };
+        if format != Format::Iceberg {
+            return Err(only_iceberg("watermarkProperty"));
+        }
+        if property.is_empty() || property.len() > MAX_PROPERTY || property.chars().any(char::is_control) {
+            let problem = format!("it is empty, longer than {MAX_PROPERTY} bytes, or has control characters");
+            let hint = "name the property of the snapshots' summaries, as in kafka.connect.valid-through-ts";
+            return Err(Invalid::new("watermarkProperty", problem, hint));
+        }
+        Ok(())
+    }
+
     /// Puts into a state what the evaluator goes by. The schema that is current when approval is
     /// asked for the first time was there before anybody was asked.
-    pub(crate) fn apply_to(self, state: &mut AssetState) {
+    pub(crate) fn apply_to(&self, format: Format, state: &mut AssetState) {
+        state.without_catalog = format == Format::Iceberg && self.catalog == Catalog::None;
         let is_required = self.schema_approval == SchemaApproval::Required;
         if is_required && !state.schema.approval_required && state.baseline.is_some() {
             state.schema.initial = state.schema.current;
@@ -151,7 +174,7 @@ impl AssetSettings {
     }
 
     /// Why a pushed watermark does not count, if it does not.
-    pub(crate) fn refuses_watermark(self) -> Option<Outcome> {
+    pub(crate) fn refuses_watermark(&self) -> Option<Outcome> {
         let reason = "the asset takes its watermark from storage; set `watermarkFrom: push` to take pushed ones";
         (self.watermark_from == WatermarkFrom::Storage).then(|| Outcome::Ignored(reason.to_owned()))
     }

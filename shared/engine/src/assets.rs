@@ -1,27 +1,28 @@
 //! Register, find, list and deregister assets.
 
+use std::collections::BTreeSet;
+
 use lakebell_domain::Invalid;
-use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::event::Source;
 use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::AssetState;
 use serde::{Deserialize, Serialize};
 
-use crate::asset_settings::{
-    AssetSettings, BindVerdict, ScanInterval, SchemaApproval, Trust, Unavailable, WatermarkFrom,
-};
+use crate::asset_settings::{AssetSettings, BindVerdict, ScanInterval, SchemaApproval, Trust, WatermarkFrom};
+use crate::catalog::Catalog;
 use crate::evaluate;
 use crate::layout;
 use crate::observe::{self, Hint, Look, Observed};
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
-use crate::records::{AssetHead, RegisteredAsset, Resolved, Unregistered};
+use crate::records::{AssetHead, NO_PROJECT, RegisteredAsset, Resolved, Unregistered};
 use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::targets;
-use crate::{EngineError, ErrorKind};
+use crate::{EngineError, ErrorKind, grants};
 
-/// The owner of assets that a warehouse without a project brought: every project may set them.
-pub(crate) const NO_PROJECT: ProjectCode = ProjectCode(0);
+/// What an error says of itself where the owner of an asset was asked for a grant.
+pub const GRANT: &str = "grant";
 /// Most tables that a declaration of a warehouse registers in one call.
 pub const MAX_DISCOVERED: usize = 500;
 
@@ -46,14 +47,14 @@ pub struct AssetSpec {
     /// What may advance the data version.
     #[serde(default, skip_serializing_if = "is_default")]
     pub trust: Trust,
-    /// The catalog that says which commit is current; not available yet.
+    /// The catalog that says which metadata file of an Iceberg table is current.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::catalog::Written"))]
+    pub catalog: Catalog,
+    /// The property of an Iceberg snapshot's summary that is its watermark; `kafka.connect.valid-through-ts`
+    /// where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub catalog: Option<Unavailable>,
-    /// The property of an Iceberg table that is its watermark; not available yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub watermark_property: Option<Unavailable>,
+    pub watermark_property: Option<String>,
     /// Whether a Paimon consumer file keeps snapshots from expiring before they were read.
     #[serde(default, skip_serializing_if = "is_default")]
     pub keep_consumer: bool,
@@ -76,7 +77,7 @@ impl AssetSpec {
             schema_approval: SchemaApproval::default(),
             watermark_from: WatermarkFrom::default(),
             trust: Trust::default(),
-            catalog: None,
+            catalog: Catalog::None,
             watermark_property: None,
             keep_consumer: false,
             scan_interval: None,
@@ -84,25 +85,22 @@ impl AssetSpec {
     }
 
     /// What it sets; what it leaves out is the default.
-    pub const fn settings(&self) -> AssetSettings {
+    pub fn settings(&self) -> AssetSettings {
         AssetSettings {
             bind_verdict: self.bind_verdict,
             schema_approval: self.schema_approval,
             watermark_from: self.watermark_from,
             trust: self.trust,
+            catalog: self.catalog.clone(),
+            watermark_property: self.watermark_property.clone(),
             scan_interval: self.scan_interval,
             keep_consumer: self.keep_consumer,
         }
     }
 
     /// Errors: `Invalid` for a setting that the table's format does not have.
-    fn check(&self) -> Result<(), Invalid> {
-        let format = self.key.format();
-        if self.keep_consumer && format != Format::Paimon {
-            let problem = format!("{format} has no consumer files, Paimon has");
-            return Err(Invalid::new("keepConsumer", problem, "leave it out"));
-        }
-        Ok(())
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.settings().check(self.key.format())
     }
 }
 
@@ -164,6 +162,9 @@ async fn register_by(
     spec.check()?;
     for _ in 0..MAX_LOST_RACES {
         let (id, is_new) = match find_registered(ports, spec).await? {
+            Some(known) if known.value.deregistered_at.is_none() && !known.value.is_visible_to(project) => {
+                return Err(taken(ports, project, spec, &known.value, by).await?);
+            }
             Some(known) if known.value.deregistered_at.is_none() => {
                 same_or_conflict(&known.value, spec)?;
                 let id = find_id(ports, &spec.key).await?;
@@ -185,7 +186,8 @@ async fn register_by(
         let hint = Hint { asset: id, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
         let observed = observe::observe(ports, &hint).await?;
         evaluate::evaluate_dependents(ports, &observed, trace).await?;
-        if is_new {
+        // Also where a person says it again: the run that wrote it may have died before this.
+        if is_new || by == Registrar::Person {
             // The asset is written: whoever subscribes after this sees it, and who did before is here.
             for target in targets::subscribers(ports, &spec.key).await? {
                 targets::take_in(ports, &target, trace).await?;
@@ -213,7 +215,7 @@ async fn find_registered(ports: &Ports, spec: &AssetSpec) -> Result<Option<Store
 /// registration sees them.
 async fn set(ports: &Ports, id: AssetId, known: Stored<AssetHead>, spec: &AssetSpec) -> Result<bool, EngineError> {
     let mut head = AssetHead { settings: spec.settings(), ..known.value };
-    head.settings.apply_to(&mut head.state);
+    head.settings.apply_to(head.key.format(), &mut head.state);
     let mut actions = vec![Write::Replace(store::draft(layout::head(id), &head)?, known.rev)];
     let entry = layout::registered_asset(id);
     if let Some(item) = ports.items.get(std::slice::from_ref(&entry)).await?.first() {
@@ -222,10 +224,30 @@ async fn set(ports: &Ports, id: AssetId, known: Stored<AssetHead>, spec: &AssetS
     Ok(store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done)
 }
 
+/// The refusal of a place that another project has. It does not say which of key and location is
+/// taken, or by whom; a person's request goes to the owner.
+async fn taken(
+    ports: &Ports,
+    project: ProjectCode,
+    spec: &AssetSpec,
+    known: &AssetHead,
+    by: Registrar,
+) -> Result<EngineError, EngineError> {
+    let error = EngineError::new(ErrorKind::Conflict, "the key or the location is taken");
+    if by == Registrar::Warehouse {
+        return Ok(error);
+    }
+    let at = at_location(ports, &known.location, known.key.branch()).await?;
+    if let Some(id) = at.or(lookup(ports, &spec.key).await?) {
+        grants::ask(ports, id, known, project).await?;
+    }
+    Ok(error.with(GRANT, "requested"))
+}
+
 fn same_or_conflict(known: &AssetHead, spec: &AssetSpec) -> Result<(), EngineError> {
     if known.key != spec.key {
-        // Which key has it is not said: it may belong to a project that the caller may not read.
-        return Err(conflict("location", format!("{} is registered under another key", spec.location)));
+        // The caller may see it, or would have been refused before.
+        return Err(conflict("location", format!("{} is registered as {}", spec.location, known.key)));
     }
     if known.location != spec.location {
         return Err(conflict(
@@ -257,10 +279,11 @@ async fn create(ports: &Ports, project: ProjectCode, spec: &AssetSpec) -> Result
 
 fn new_head(ports: &Ports, project: ProjectCode, spec: &AssetSpec, mut state: AssetState) -> AssetHead {
     let settings = spec.settings();
-    settings.apply_to(&mut state);
+    settings.apply_to(spec.key.format(), &mut state);
     AssetHead {
         key: spec.key.clone(),
         project,
+        granted: BTreeSet::new(),
         location: spec.location.clone(),
         registered_at: ports.clock.now(),
         deregistered_at: None,
@@ -274,8 +297,9 @@ fn registry_entry(id: AssetId, head: &AssetHead) -> RegisteredAsset {
         id,
         key: head.key.clone(),
         project: head.project,
+        granted: head.granted.clone(),
         location: head.location.clone(),
-        settings: head.settings,
+        settings: head.settings.clone(),
     }
 }
 
@@ -319,13 +343,13 @@ async fn revive(
     Ok((written == Written::Done).then_some(id))
 }
 
-/// The asset with this key.
+/// The asset with this key, whoever owns it.
 ///
-/// Errors: `NotFound`, naming the nearest registered keys.
+/// Errors: `NotFound`.
 pub async fn find_id(ports: &Ports, key: &AssetKey) -> Result<AssetId, EngineError> {
     match lookup(ports, key).await? {
         Some(id) => Ok(id),
-        None => Err(unknown_asset(key, &nearest(ports, key).await?)),
+        None => Err(unknown_asset(key, None)),
     }
 }
 
@@ -366,19 +390,23 @@ pub async fn at_location(
     Ok(resolve_location(ports, location, branch).await?.map(|resolved| resolved.id))
 }
 
-pub(crate) fn unknown_asset(key: &AssetKey, nearest: &[AssetKey]) -> EngineError {
-    let hint = if nearest.is_empty() {
-        "no asset is registered yet".to_owned()
-    } else {
-        let names: Vec<String> = nearest.iter().map(ToString::to_string).collect();
-        format!("the nearest registered ones are {}", names.join(", "))
+/// The refusal of a key that is not registered; `nearest` are registered ones, where they may be told.
+pub(crate) fn unknown_asset(key: &AssetKey, nearest: Option<&[AssetKey]>) -> EngineError {
+    let hint = match nearest {
+        None => "register it, or correct the key".to_owned(),
+        Some([]) => "no asset is registered yet".to_owned(),
+        Some(nearest) => {
+            let names: Vec<String> = nearest.iter().map(ToString::to_string).collect();
+            format!("the nearest registered ones are {}", names.join(", "))
+        }
     };
     EngineError::new(ErrorKind::NotFound, format!("{key} is not registered; {hint}")).with("field", "asset")
 }
 
-/// The three registered keys that look most like one that is not.
-pub async fn nearest(ports: &Ports, key: &AssetKey) -> Result<Vec<AssetKey>, EngineError> {
-    let mut known: Vec<AssetKey> = list(ports, None).await?.into_iter().map(|asset| asset.key).collect();
+/// The three registered keys that a project may see and that look most like one that is not.
+pub async fn nearest(ports: &Ports, project: ProjectCode, key: &AssetKey) -> Result<Vec<AssetKey>, EngineError> {
+    let known = list(ports, None).await?.into_iter().filter(|asset| asset.is_visible_to(project));
+    let mut known: Vec<AssetKey> = known.map(|asset| asset.key).collect();
     let wanted = key.to_string();
     known.sort_by_cached_key(|other| (distance(&wanted, &other.to_string()), other.clone()));
     known.truncate(3);

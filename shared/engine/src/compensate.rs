@@ -178,7 +178,8 @@ async fn hand_out(
             let mut assets: Vec<RegisteredAsset> = readable(page, &mut pass.passed_over);
             assets.retain(|asset| asset.settings.scan_interval.is_none());
             pass.assets += assets.len();
-            let observe = |asset: RegisteredAsset| Message::Observe { asset: asset.id, trace: trace.clone() };
+            let observe =
+                |asset: RegisteredAsset| Message::Observe { asset: asset.id, is_again: false, trace: trace.clone() };
             send_all(ports, assets.into_iter().map(observe).collect()).await
         }
         Registry::Targets => {

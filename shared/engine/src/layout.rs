@@ -246,6 +246,16 @@ pub fn unregistered(location: &str) -> Key {
     Key::new(format!("RU#{:02}", shard_of(location)), location)
 }
 
+/// A project's request for a grant, with the owner of the asset.
+pub fn grant_request(owner: ProjectCode, asset: AssetId, project: ProjectCode) -> Key {
+    Key::new(format!("GR#{owner}"), format!("{asset}#{project}"))
+}
+
+/// The requests for grants with an owner.
+pub fn grant_requests(owner: ProjectCode) -> Range {
+    Range::prefix(format!("GR#{owner}"), "")
+}
+
 /// A call under a key of its caller, by the digest of both.
 pub fn idempotency(digest: &str) -> Key {
     Key::new(format!("I#{digest}"), "-")

@@ -55,7 +55,7 @@ pub async fn resume(ports: &Ports, target: &TargetId, trace: &TraceId) -> Result
         if policies.coalesce == Coalesce::Each && !skips {
             // One trigger over the whole pause, in the transaction that ends it.
             let joined = loaded.resumed_and_joined();
-            if let Some(plan) = joined.evaluate().plan {
+            if let (_, Some(plan)) = joined.evaluate_to_claim() {
                 if let Claimed::Done = evaluate::claim(ports, &joined, plan, trace).await? {
                     return evaluate::evaluate_one(ports, target, trace).await;
                 }
@@ -153,6 +153,10 @@ pub async fn switch(
         let known: Option<Stored<Switch>> = store::get(&*ports.items, key.clone()).await?;
         let off = known.as_ref().and_then(|known| known.value.off.clone());
         if off.is_none() == is_on {
+            // The run that switched it on may have died before it sent the targets.
+            if is_on {
+                evaluate_all_of(ports, project, trace).await?;
+            }
             return Ok(Switch { off });
         }
         let off = (!is_on).then(|| SwitchedOff { scope: scope.clone(), since: ports.clock.now(), by: by.to_owned() });

@@ -1,6 +1,6 @@
 //! The content of the items.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Format, Location};
@@ -16,6 +16,8 @@ use crate::asset_settings::AssetSettings;
 
 /// How many versions the ring holds.
 pub const RING: usize = 64;
+/// The owner of assets that a warehouse without a project brought: they are every project's own.
+pub const NO_PROJECT: ProjectCode = ProjectCode(0);
 
 /// An asset's head: what it is, and its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +27,9 @@ pub struct AssetHead {
     pub key: AssetKey,
     /// The project that owns it.
     pub project: ProjectCode,
+    /// The other projects that may read it and depend on it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub granted: BTreeSet<ProjectCode>,
     /// Where the table lives.
     pub location: Location,
     /// When it was registered.
@@ -40,9 +45,26 @@ pub struct AssetHead {
 }
 
 impl AssetHead {
+    /// Whether a project may read it and depend on it.
+    pub fn is_visible_to(&self, project: ProjectCode) -> bool {
+        self.is_own_of(project) || self.granted.contains(&project)
+    }
+
+    /// Whether a project owns it, or nobody does.
+    pub fn is_own_of(&self, project: ProjectCode) -> bool {
+        self.project == project || self.project == NO_PROJECT
+    }
+
     /// The registers, unless the asset is deregistered.
     pub fn live_state(&self) -> Option<&AssetState> {
         self.deregistered_at.is_none().then_some(&self.state)
+    }
+}
+
+impl RegisteredAsset {
+    /// Whether a project may read it and depend on it.
+    pub fn is_visible_to(&self, project: ProjectCode) -> bool {
+        self.project == project || self.project == NO_PROJECT || self.granted.contains(&project)
     }
 }
 
@@ -170,6 +192,9 @@ pub struct RegisteredAsset {
     pub key: AssetKey,
     /// The project that owns it.
     pub project: ProjectCode,
+    /// The other projects that may read it and depend on it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub granted: BTreeSet<ProjectCode>,
     /// Where it lives.
     pub location: Location,
     /// What was set for it.

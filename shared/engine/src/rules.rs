@@ -3,6 +3,8 @@
 //! The simulation, the end-to-end tests and the audit all use this module. It reads items as the
 //! store has them and says what is wrong in sentences. Nothing that decides calls it.
 
+mod step;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -105,7 +107,7 @@ impl Records {
         for trigger in self.triggers.values() {
             for range in &trigger.ranges {
                 for version in [&range.bounds.from, &range.bounds.to].into_iter().flatten() {
-                    let commit = (version.position.ordinal.0, version.fingerprint.0.clone());
+                    let commit = (version.position.ordinal.0, version.fingerprint.to_string());
                     if !committed.get(&range.asset).is_some_and(|commits| commits.contains(&commit)) {
                         wrong.push(format!("rule 4: trigger {} names {commit:?}, which never was", trigger.key));
                     }
@@ -120,14 +122,7 @@ impl Records {
         let mut wrong = Vec::new();
         for (target, cursor) in &self.cursors {
             let open: Vec<&Trigger> = self.of_target(target).filter(|trigger| !trigger.has_ended()).collect();
-            if open.len() > 1 {
-                wrong.push(format!("rule 6: {target} has {} open triggers", open.len()));
-            }
-            for trigger in open {
-                if cursor.open.as_ref() != Some(&trigger.key) {
-                    wrong.push(format!("rule 6: trigger {} is open and its target does not name it", trigger.key));
-                }
-            }
+            wrong.extend(in_order_by(target, cursor, &open));
         }
         wrong
     }
@@ -277,6 +272,18 @@ impl Records {
         );
         wrong
     }
+}
+
+/// Rule 6 for one target, by the triggers of it that have not ended.
+fn in_order_by(target: &TargetId, cursor: &TargetCursor, open: &[&Trigger]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if open.len() > 1 {
+        wrong.push(format!("rule 6: {target} has {} open triggers", open.len()));
+    }
+    for trigger in open.iter().filter(|trigger| cursor.open.as_ref() != Some(&trigger.key)) {
+        wrong.push(format!("rule 6: trigger {} is open and its target does not name it", trigger.key));
+    }
+    wrong
 }
 
 /// What was found is what was expected, or the beginning of it, and was claimed in this order.

@@ -1,6 +1,6 @@
 //! Items in memory, with the semantics that DynamoDB has.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Mutex;
 
 use async_trait::async_trait;
@@ -112,7 +112,8 @@ impl ItemStore for MemoryItems {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Item>, EngineError> {
         keys.iter().try_for_each(check_key)?;
         let state = lock(&self.state);
-        let wanted: HashSet<&Key> = keys.iter().collect();
+        // In one order, so that a simulation can be repeated.
+        let wanted: BTreeSet<&Key> = keys.iter().collect();
         Ok(wanted.into_iter().filter_map(|key| state.items.get(key).cloned()).collect())
     }
 

@@ -7,11 +7,13 @@
 //! Cargo builds a crate's unit tests apart from the crate that this one depends on, so the
 //! engine's tests use these ports from `tests/`, not from inside its modules.
 
+mod catalogs;
 pub mod contract;
 mod items;
 mod notices;
 mod queue;
 mod scheduler;
+pub mod sim;
 mod storage;
 pub mod storage_contract;
 pub mod table;
@@ -19,6 +21,7 @@ mod tap;
 mod time;
 mod world;
 
+pub use catalogs::MemoryCatalogs;
 pub use items::MemoryItems;
 pub use notices::MemoryNotices;
 pub use queue::MemoryQueue;

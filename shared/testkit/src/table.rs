@@ -18,6 +18,7 @@ pub struct PaimonTable {
     total: i64,
     totals: Vec<i64>,
     born: u64,
+    uuid: String,
     /// Every commit that was ever visible.
     pub committed: BTreeSet<Committed>,
 }
@@ -34,6 +35,7 @@ impl PaimonTable {
             total: 0,
             totals: vec![0],
             born: 0,
+            uuid: String::new(),
             committed: BTreeSet::new(),
         }
     }
@@ -51,6 +53,11 @@ impl PaimonTable {
     /// The newest snapshot id; 0 for none.
     pub const fn newest(&self) -> u64 {
         self.newest
+    }
+
+    /// The uuid of the last commit; empty before the first.
+    pub fn newest_uuid(&self) -> &str {
+        &self.uuid
     }
 
     /// The key of a snapshot's file.
@@ -78,6 +85,7 @@ impl PaimonTable {
         self.storage.put(&self.bucket, &self.key(id), body);
         self.newest = id;
         self.totals.push(self.total);
+        self.uuid.clone_from(&uuid);
         self.committed.insert((id, uuid));
         id
     }

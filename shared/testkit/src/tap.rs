@@ -5,7 +5,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use lakebell_domain::asset::AssetKey;
 use lakebell_domain::ids::AttemptId;
+use lakebell_engine::catalog::RemoteCatalog;
+use lakebell_engine::ports::catalog::Catalogs;
 use lakebell_engine::ports::items::{Index, Item, ItemStore, Key, Page, Range, Write, Written};
 use lakebell_engine::ports::queue::{Message, Queue};
 use lakebell_engine::ports::storage::{ConsumerFiles, Listed, Listing, Opened, TableStorage};
@@ -38,8 +41,10 @@ pub enum Op {
     Folders,
     /// `ConsumerFiles::put`.
     Put,
-    /// `Queue::send`.
+    /// `Queue::send` and `Queue::send_later`.
     Send,
+    /// `Catalogs::current`.
+    Catalog,
 }
 
 /// One call, as one request to AWS counts.
@@ -307,6 +312,18 @@ impl<P: ConsumerFiles + ?Sized> ConsumerFiles for Tapped<P> {
 impl<P: Queue + ?Sized> Queue for Tapped<P> {
     async fn send(&self, message: &Message) -> Result<(), EngineError> {
         self.tap.call(Op::Send, format!("{message:?}"), self.port.send(message)).await
+    }
+
+    async fn send_later(&self, message: &Message, seconds: u32) -> Result<(), EngineError> {
+        let about = format!("{message:?} in {seconds} s");
+        self.tap.call(Op::Send, about, self.port.send_later(message, seconds)).await
+    }
+}
+
+#[async_trait]
+impl<P: Catalogs + ?Sized> Catalogs for Tapped<P> {
+    async fn current(&self, catalog: &RemoteCatalog, table: &AssetKey) -> Result<String, EngineError> {
+        self.tap.call(Op::Catalog, table.to_string(), self.port.current(catalog, table)).await
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lakebell_engine::ports::Ports;
 
-use crate::{MemoryItems, MemoryNotices, MemoryQueue, MemoryStorage, SeededRandom, SimClock, Tap};
+use crate::{MemoryCatalogs, MemoryItems, MemoryNotices, MemoryQueue, MemoryStorage, SeededRandom, SimClock, Tap};
 
 /// Everything outside the engine, in memory. Clones share it.
 #[derive(Clone)]
@@ -13,6 +13,8 @@ pub struct World {
     pub items: Arc<MemoryItems>,
     /// The tables' files.
     pub storage: Arc<MemoryStorage>,
+    /// The catalogs of the tables.
+    pub catalogs: Arc<MemoryCatalogs>,
     /// Messages.
     pub queue: Arc<MemoryQueue>,
     /// The time.
@@ -31,6 +33,7 @@ impl World {
         Self {
             items: Arc::new(MemoryItems::new()),
             storage: Arc::new(MemoryStorage::new()),
+            catalogs: Arc::new(MemoryCatalogs::new()),
             queue: Arc::new(MemoryQueue::new()),
             clock: SimClock::default(),
             random: SeededRandom::new(seed),
@@ -44,6 +47,7 @@ impl World {
         Ports {
             items: self.tap.on(self.items.clone()),
             storage: self.tap.on(self.storage.clone()),
+            catalogs: self.tap.on(self.catalogs.clone()),
             consumers: self.tap.on(self.storage.clone()),
             queue: self.tap.on(self.queue.clone()),
             clock: Arc::new(self.clock.clone()),
@@ -57,6 +61,7 @@ impl World {
         Ports {
             items: self.items.clone(),
             storage: self.storage.clone(),
+            catalogs: self.catalogs.clone(),
             consumers: self.storage.clone(),
             queue: self.queue.clone(),
             clock: Arc::new(self.clock.clone()),

@@ -113,7 +113,7 @@ async fn planned_faults_fall_on_the_planned_call() {
 async fn a_dead_function_does_nothing_more() {
     let world = World::new(1);
     let ports = world.ports();
-    let message = Message::Observe { asset: AssetId::from_bits(1), trace: TraceId::new("t").unwrap() };
+    let message = Message::Observe { asset: AssetId::from_bits(1), is_again: false, trace: TraceId::new("t").unwrap() };
     world.tap.fault_any(2, Fault::DiesAfter);
 
     ports.items.write(&[create("1")], &attempt()).await.unwrap();

@@ -149,8 +149,9 @@ async fn what_is_taken() {
     let path = format!("/projects/{}/assets", scene.project + 1_000_000);
     let spec = json!({"key": one.asset, "location": one.location()});
     let answer = scene.call(Method::POST, &path, Some(&spec)).await;
-    assert_eq!((answer.status, &answer.body["code"]), (409, &json!("CONFLICT")), "{}", answer.body);
-    let said = answer.body.to_string().replace(&one.asset, "it");
+    assert_eq!((answer.status, &answer.body["code"]), (409, &json!("GRANT_REQUESTED")), "{}", answer.body);
+    let said = answer.body.to_string();
+    assert!(!said.contains(&one.asset), "{said}");
     assert!(!said.contains(&scene.project.to_string()), "{said}");
 }
 

@@ -13,6 +13,7 @@ mod closed_loop;
 mod concurrency;
 mod dispatch;
 mod faults;
+mod formats;
 mod lost;
 mod notifications;
 mod poison;

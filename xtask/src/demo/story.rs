@@ -26,7 +26,7 @@ pub(super) const ASSETS: [&str; 5] = [
     "paimon://dws_db/dws_gmv_daily",
     "paimon://ads_db/ads_gmv_dashboard",
 ];
-const ORDERS: &str = "ods_db.ods_order_latest";
+pub(super) const ORDERS: &str = "ods_db.ods_order_latest";
 const PAYMENTS: &str = "ods_db.ods_payment_latest";
 /// The workflows of the chain.
 const TARGETS: [&str; 3] = ["dwd_trade_event", "dws_gmv_daily", "ads_gmv_dashboard"];
@@ -39,13 +39,15 @@ pub(super) struct Story<'a> {
     pub(super) progress: &'a Progress,
     pub(super) local: &'a Local,
     pub(super) writer: &'a Venv,
+    /// The writer of the mixed group's Iceberg table, where that group is wanted.
+    pub(super) lake: Option<&'a Venv>,
 }
 
 impl Story<'_> {
     /// Plays it, and fails where something does not come out as promised.
     pub(super) fn play(&self) -> Outcome {
         self.progress.step("making five tables and three workflows", || self.gmv(&["prepare"]))?;
-        let file = self.declaration()?;
+        let file = self.declaration("lakebell.yaml")?;
         self.heading("lakebell apply: five assets, three targets");
         self.show(&["apply", "-f", &file.to_string_lossy()])?;
 
@@ -80,33 +82,38 @@ impl Story<'_> {
             )));
         }
         println!("{}", timeline::summary(&events, &triggers));
-        Ok(())
+        self.lake.map_or(Ok(()), |lake| self.mixed(lake))
     }
 
-    fn heading(&self, text: &str) {
+    pub(super) fn heading(&self, text: &str) {
         println!("\n== {text} [{:.1} s]\n", self.progress.elapsed().as_secs_f64());
     }
 
-    /// The demo's declaration with this deployment's names in it.
-    fn declaration(&self) -> Outcome<PathBuf> {
-        let source = self.workspace.path("xtask/demo/lakebell.yaml");
+    /// A declaration of the demo with this deployment's names in it.
+    pub(super) fn declaration(&self, name: &str) -> Outcome<PathBuf> {
+        let source = self.workspace.path(format!("xtask/demo/{name}"));
         let text = fs::read_to_string(&source).during(format!("read {}", source.display()))?;
         let text = text
             .replace("${BUCKET}", &self.local.bucket)
             .replace("${SCHEDULER_URL}", &self.local.scheduler_url)
             .replace("${TOKEN_SECRET}", &self.local.connection_secret);
-        let path = local::description(self.workspace, self.local.port).with_file_name("lakebell.yaml");
+        let path = local::description(self.workspace, self.local.port).with_file_name(name);
         fs::write(&path, text).during(format!("write {}", path.display()))?;
         Ok(path)
     }
 
     /// One call of the writer, which prints a line of JSON.
-    fn gmv(&self, arguments: &[&str]) -> Outcome<Value> {
-        let mut command = self.writer.script(&self.workspace.path("xtask/demo/gmv.py"));
+    pub(super) fn gmv(&self, arguments: &[&str]) -> Outcome<Value> {
+        self.script(self.writer, "gmv.py", arguments)
+    }
+
+    /// One call of a script of the demo, which prints a line of JSON.
+    pub(super) fn script(&self, python: &Venv, name: &str, arguments: &[&str]) -> Outcome<Value> {
+        let mut command = python.script(&self.workspace.path(format!("xtask/demo/{name}")));
         command.arg("--local").arg(local::description(self.workspace, self.local.port)).args(arguments);
         let printed = process::output(&mut command)?;
         let last = printed.lines().next_back().unwrap_or_default();
-        serde_json::from_str(last).during(format!("read what gmv.py printed: {last}"))
+        serde_json::from_str(last).during(format!("read what {name} printed: {last}"))
     }
 
     fn lakebell(&self) -> Command {
@@ -117,7 +124,7 @@ impl Story<'_> {
     }
 
     /// A call of the command line as a person would make it.
-    fn show(&self, arguments: &[&str]) -> Outcome {
+    pub(super) fn show(&self, arguments: &[&str]) -> Outcome {
         println!("$ lakebell {}", arguments.join(" "));
         process::run(self.lakebell().args(arguments))
     }
@@ -128,15 +135,15 @@ impl Story<'_> {
         Ok(answer["items"].as_array().cloned().unwrap_or_default())
     }
 
-    fn events(&self, asset: &str) -> Outcome<Vec<Value>> {
+    pub(super) fn events(&self, asset: &str) -> Outcome<Vec<Value>> {
         self.items(&["events", asset])
     }
 
-    fn triggers(&self) -> Outcome<Vec<Value>> {
+    pub(super) fn triggers(&self) -> Outcome<Vec<Value>> {
         self.items(&["triggers"])
     }
 
-    fn wait_for(&self, what: &str, mut is_true: impl FnMut() -> Outcome<bool>) -> Outcome {
+    pub(super) fn wait_for(&self, what: &str, mut is_true: impl FnMut() -> Outcome<bool>) -> Outcome {
         let begun = Instant::now();
         while !is_true()? {
             if begun.elapsed() > PATIENCE {

@@ -41,7 +41,7 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 
 /// Confirms a name: from now on it finds the asset.
 pub(super) async fn confirm(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let asset = assets::named(call, call.parameters.raw("assetKey"), Readings::First).await?;
+    let asset = assets::own(call, call.parameters.raw("assetKey"), Readings::First).await?;
     let Confirmed { catalog, path } = body::read(&call.request.body()?)?;
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
     let Some(name) = CatalogName::new(&catalog, &parts) else {

@@ -6,6 +6,7 @@ use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::event::{EventKind, Outcome, Source};
 use lakebell_domain::ids::{AssetId, ProjectCode};
 use lakebell_domain::state::AssetState;
+use lakebell_engine::EngineError;
 use lakebell_engine::asset_settings::AssetSettings;
 use lakebell_engine::assets::{self, AssetSpec};
 use lakebell_engine::evaluate;
@@ -13,7 +14,6 @@ use lakebell_engine::history::{self, Withdrawn};
 use lakebell_engine::observe::{self, Hint, Look, Observed};
 use lakebell_engine::records::AssetHead;
 use lakebell_engine::store::Stored;
-use lakebell_engine::{EngineError, ErrorKind};
 use lakebell_lambda::report_evaluated;
 use serde::Serialize;
 
@@ -23,9 +23,6 @@ use crate::handler::Call;
 use crate::list::Page;
 use crate::path;
 use crate::problem::{ApiError, Code};
-
-/// The owner of assets that a warehouse without a project brought: every project sees them.
-const NO_PROJECT: ProjectCode = ProjectCode(0);
 
 /// An asset that a path or a query names.
 pub(super) struct Named {
@@ -82,13 +79,16 @@ struct Accepted<'a> {
 pub(super) async fn register(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let spec: AssetSpec = body::read(&call.request.body()?)?;
-    let registration = assets::register(&call.context.ports, project, &spec, call.trace).await?;
+    let registration = assets::register(&call.context.ports, project, &spec, call.trace).await;
+    let registration = registration.map_err(|error| match error.about(assets::GRANT) {
+        // What is taken, and whose it is, is not said.
+        Some(_) => {
+            ApiError::new(Code::GrantRequested, "the key or the location is taken; its owner was asked for a grant")
+                .hint("wait until the owner gives it, and register again")
+        }
+        None => error.into(),
+    })?;
     let head = &registration.observed.head.value;
-    if !is_visible(head, project) {
-        // Whose it is is not said.
-        let detail = format!("{} is registered by another project", spec.key);
-        return Err(ApiError::new(Code::Engine(ErrorKind::Conflict), detail));
-    }
     tracing::info!(assetKey = %head.key, new = registration.is_new, "registered");
     let answer = Registered {
         id: registration.id,
@@ -104,7 +104,7 @@ pub(super) async fn register(call: &Call<'_>) -> Result<Answer, ApiError> {
 pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let (project, page) = (call.project()?, Page::of(&call.request.query)?);
     let mut all = assets::list(&call.context.ports, None).await?;
-    all.retain(|asset| asset.project == project || asset.project == NO_PROJECT);
+    all.retain(|asset| asset.is_visible_to(project));
     Answer::ok(&page.cut(all, |asset| asset.key.to_string())?)
 }
 
@@ -116,14 +116,14 @@ pub(super) async fn state(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn delete(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let asset = named(call, call.parameters.raw("assetKey"), Readings::First).await?;
+    let asset = own(call, call.parameters.raw("assetKey"), Readings::First).await?;
     assets::deregister(&call.context.ports, &asset.head.value.key).await?;
     tracing::info!(assetKey = %asset.head.value.key, "deregistered");
     Ok(Answer::empty())
 }
 
 pub(super) async fn look(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let asset = named(call, call.parameters.raw("assetKey"), Readings::All).await?;
+    let asset = own(call, call.parameters.raw("assetKey"), Readings::All).await?;
     let hint = Hint { asset: asset.id, look: Look::Whole, source: Source::Poll, trace: call.trace.clone() };
     let observed = observe::observe(&call.context.ports, &hint).await?;
     let evaluated = evaluate::evaluate_dependents(&call.context.ports, &observed, call.trace).await?;
@@ -132,7 +132,7 @@ pub(super) async fn look(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn accept_rewrite(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let asset = named(call, call.parameters.raw("assetKey"), Readings::First).await?;
+    let asset = own(call, call.parameters.raw("assetKey"), Readings::First).await?;
     let withdrawn = history::withdrawn(&call.context.ports, asset.id).await?;
     let observed = observe::accept_rewrite(&call.context.ports, asset.id, call.trace).await?;
     let evaluated = evaluate::evaluate_dependents(&call.context.ports, &observed, call.trace).await?;
@@ -179,7 +179,7 @@ pub(super) async fn named(call: &Call<'_>, segment: &str, readings: Readings) ->
     for key in keys.iter().take(most) {
         let Some(id) = assets::lookup(ports, key).await? else { continue };
         let head = assets::head(ports, id).await?;
-        if head.value.deregistered_at.is_none() && is_visible(&head.value, project) {
+        if head.value.deregistered_at.is_none() && head.value.is_visible_to(project) {
             return Ok(Named { id, head });
         }
     }
@@ -189,12 +189,20 @@ pub(super) async fn named(call: &Call<'_>, segment: &str, readings: Readings) ->
     Err(unknown(call, project, key).await?)
 }
 
-fn is_visible(head: &AssetHead, project: ProjectCode) -> bool {
-    head.project == project || head.project == NO_PROJECT
+/// The asset of this project, or of none, that a segment names.
+///
+/// Errors: those of [`named`]; 403 where it is another project's by grant.
+pub(super) async fn own(call: &Call<'_>, segment: &str, readings: Readings) -> Result<Named, ApiError> {
+    let asset = named(call, segment, readings).await?;
+    if asset.head.value.is_own_of(call.project()?) {
+        return Ok(asset);
+    }
+    let error = ApiError::new(Code::Forbidden, "the asset is another project's, which granted reading it");
+    Err(error.at("assetKey").hint("ask its owner to do it"))
 }
 
 async fn unknown(call: &Call<'_>, project: ProjectCode, key: &AssetKey) -> Result<ApiError, EngineError> {
-    let nearest = assets::nearest(&call.context.ports, key).await?;
+    let nearest = assets::nearest(&call.context.ports, project, key).await?;
     let names: Vec<String> = nearest.iter().map(ToString::to_string).collect();
     let hint = if names.is_empty() {
         "no asset is registered yet".to_owned()

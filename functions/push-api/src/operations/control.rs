@@ -5,10 +5,11 @@ use lakebell_domain::evaluation::SwitchedOff;
 use lakebell_domain::ids::{ProjectCode, TriggerKey};
 use lakebell_domain::target::TargetSpec;
 use lakebell_engine::evaluate::Evaluated;
-use lakebell_engine::{assets, operate, replay};
+use lakebell_engine::{operate, replay};
 use lakebell_lambda::report_evaluated;
 use serde::{Deserialize, Serialize};
 
+use super::assets::{self, Readings};
 use super::operate::{OperatedTarget, by, declared, plain};
 use crate::answer::Answer;
 use crate::body;
@@ -91,7 +92,7 @@ pub(super) async fn pass_over(call: &Call<'_>) -> Result<Answer, ApiError> {
     let target = declared(call).await?.target;
     let ports = &call.context.ports;
     let asset = match &passed.asset_key {
-        Some(key) => Some(assets::find_id(ports, key).await?),
+        Some(key) => Some(assets::named(call, &key.to_string(), Readings::First).await?.id),
         None => None,
     };
     let evaluated = operate::pass_over(ports, &target, asset, call.trace).await?;

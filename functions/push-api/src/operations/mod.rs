@@ -6,6 +6,7 @@ mod audits;
 mod control;
 mod dependencies;
 mod events;
+mod grants;
 mod lineage;
 mod operate;
 mod records;
@@ -79,6 +80,9 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::ListTokens => tokens::list(call).await,
         Operation::RotateToken => tokens::rotate(call).await,
         Operation::RevokeToken => tokens::revoke(call).await,
+        Operation::ListGrants => grants::list(call).await,
+        Operation::GiveGrant => grants::give(call).await,
+        Operation::TakeBackGrant => grants::take_back(call).await,
         Operation::ReadOpenApi => Ok(Answer::document(OPEN_API)),
         Operation::PushEventsByPath => events::push_by_path(call).await,
     }

@@ -162,6 +162,16 @@ pub const ROUTES: &[Route] = &[
     get("/tokens", Operation::ListTokens, ADMIN, "List all tokens").query(PAGE),
     post("/tokens/{tokenId}/rotate", Operation::RotateToken, ADMIN, "Give a token a new secret"),
     delete("/tokens/{tokenId}", Operation::RevokeToken, ADMIN, "Revoke a token"),
+    get(
+        "/projects/{p}/grants",
+        Operation::ListGrants,
+        ADMIN,
+        "List grants of a project's assets, and requests for them",
+    )
+    .query(PAGE),
+    put("/projects/{p}/grants", Operation::GiveGrant, ADMIN, "Let another project read an asset and depend on it"),
+    delete("/projects/{p}/grants", Operation::TakeBackGrant, ADMIN, "Take a grant back, or refuse a request")
+        .query(&["assetKey", "project"]),
     get("/openapi.json", Operation::ReadOpenApi, Needs::AnyToken, "Read the OpenAPI document of this API"),
     post(
         "/w/{token}/asset-events",

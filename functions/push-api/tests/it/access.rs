@@ -180,6 +180,72 @@ async fn what_is_away_is_said_with_a_time_to_come_back() {
     }
 }
 
+/// A body as gzip, in base64 as a gateway hands it on.
+fn compressed(bytes: &[u8], encoding: &str) -> Value {
+    use base64::Engine as _;
+    let mut event = rest_event("POST", "/projects/7/assets", None);
+    event["body"] = json!(base64::engine::general_purpose::STANDARD.encode(bytes));
+    event["isBase64Encoded"] = json!(true);
+    event["headers"]["Content-Encoding"] = json!(encoding);
+    event
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut encoder, bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test]
+async fn compressed_bodies_are_bounded_after_decompression() {
+    let api = Api::new();
+    let spec = json!({"key": ORDERS, "location": "s3://lake/warehouse/ods_db.db/orders"}).to_string();
+    let whole = gzip(spec.as_bytes());
+    assert_eq!(api.raw(compressed(&whole, "gzip")).await.status_code, 201);
+    // A gateway that decompresses leaves the header.
+    assert_eq!(api.raw(compressed(spec.as_bytes(), "GZIP")).await.status_code, 200);
+    assert_eq!(api.raw(compressed(spec.as_bytes(), "identity")).await.status_code, 200);
+    // A thousandth of it is sent.
+    let bomb = gzip(&vec![b' '; 64 * 1024 * 1024]);
+    assert!(bomb.len() < 100_000, "{}", bomb.len());
+    let refused = api.raw(compressed(&bomb, "gzip")).await;
+    assert_eq!((refused.status_code, body(&refused)["limit"].as_u64()), (413, Some(1024 * 1024)));
+    for (bytes, encoding, field) in [
+        (&whole[..whole.len() - 9], "gzip", "body"),
+        (&whole[..12], "gzip", "body"),
+        (&b"\xff\xfe"[..], "gzip", "body"),
+        (&whole[..], "br", "Content-Encoding"),
+    ] {
+        let refused = api.raw(compressed(bytes, encoding)).await;
+        assert_eq!((refused.status_code, &body(&refused)["field"]), (400, &json!(field)), "{encoding} {}", bytes.len());
+    }
+}
+
+/// A body that was cut off on its way changes nothing, wherever it was cut.
+#[tokio::test]
+async fn half_a_request_changes_nothing() {
+    let api = Api::new();
+    let spec = json!({"key": ORDERS, "location": "s3://lake/warehouse/ods_db.db/orders"}).to_string();
+    for cut in 0..spec.len() {
+        let answer = api.send("POST", "/projects/7/assets", Some(spec[..cut].to_owned())).await;
+        assert_eq!((answer.status_code, &body(&answer)["field"]), (400, &json!("body")), "{cut}");
+    }
+    assert_eq!(body(&api.get("/projects/7/assets").await)["items"], json!([]));
+}
+
+#[tokio::test]
+async fn every_limit_answers_with_its_number() {
+    let api = Api::new();
+    let limit = async |text: String| {
+        let answer = api.send("POST", "/projects/7/asset-events", Some(text)).await;
+        (answer.status_code, body(&answer)["limit"].as_u64())
+    };
+    assert_eq!(limit(format!("[{}]", "{},".repeat(500) + "{}")).await, (413, Some(500)));
+    assert_eq!(limit("[".repeat(33)).await, (400, Some(32)));
+    assert_eq!(limit(format!("\"{}\"", "x".repeat(8_193))).await, (400, Some(8_192)));
+    assert_eq!(limit(" ".repeat(1024 * 1024 + 1)).await, (413, Some(1024 * 1024)));
+}
+
 fn base64(text: &str) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode(text)

@@ -12,6 +12,7 @@ mod dependencies;
 mod docs;
 mod events;
 mod evidence;
+mod grants;
 mod keys;
 mod logs;
 mod once;

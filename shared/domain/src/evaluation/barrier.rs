@@ -13,7 +13,7 @@ pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
             expected: "enabledFlag 1".to_owned(),
             actual: "enabledFlag 0".to_owned(),
             since: None,
-            unblock: "declare the target with `enabledFlag: 1`; its cursors are kept".to_owned(),
+            unblock: "declare the target with `enabledFlag: 1`; its cursors are kept".into(),
         };
         return Some((Verdict::Disabled, reason));
     }
@@ -24,7 +24,7 @@ pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
             expected: "a declaration that can be met".to_owned(),
             actual: problem.clone(),
             since: None,
-            unblock: "declare the target again; its cursors are kept, and it catches up once".to_owned(),
+            unblock: "declare the target again; its cursors are kept, and it catches up once".into(),
         };
         return Some((Verdict::Disabled, reason));
     }
@@ -35,7 +35,7 @@ pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
             expected: "starting switched on".to_owned(),
             actual: format!("switched off ({}) by {}", switch.scope, switch.by),
             since: Some(switch.since),
-            unblock: "switch it on again; what has advanced meanwhile becomes one trigger".to_owned(),
+            unblock: "switch it on again; what has advanced meanwhile becomes one trigger".into(),
         };
         return Some((Verdict::BlockedByGate, reason));
     }
@@ -46,7 +46,7 @@ pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
             expected: "not paused".to_owned(),
             actual: format!("paused by {}", paused.by),
             since: Some(paused.since),
-            unblock: "resume the target; what has advanced meanwhile becomes one trigger".to_owned(),
+            unblock: "resume the target; what has advanced meanwhile becomes one trigger".into(),
         };
         return Some((Verdict::Paused, reason));
     }
@@ -74,7 +74,7 @@ pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
         ),
     };
     let expected = "no open trigger".to_owned();
-    Some((Verdict::Waiting, Reason { code, asset: None, expected, actual, since, unblock }))
+    Some((Verdict::Waiting, Reason { code, asset: None, expected, actual, since, unblock: unblock.into() }))
 }
 
 /// Not sent for a while yet: the next claim replaces it and takes its data along, unless each

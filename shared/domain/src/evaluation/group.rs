@@ -87,7 +87,7 @@ fn verdict(group: &Group, members: &[MemberEvaluation]) -> (Verdict, Option<Reas
                 expected: format!("at least {k} members advanced"),
                 actual: format!("{advanced} advanced"),
                 since: None,
-                unblock: format!("{} more of {}", k.saturating_sub(advanced), missing.join(", ")),
+                unblock: format!("{} more of {}", k.saturating_sub(advanced), missing.join(", ")).into(),
             };
             (Verdict::Waiting, Some(reason))
         }
@@ -104,6 +104,6 @@ fn no_member_yet(group: &Group) -> Reason {
         expected: format!("a table of {}", prefixes.join(", ")),
         actual: "none is registered".to_owned(),
         since: None,
-        unblock: "nothing to do: its first commit counts once one is registered".to_owned(),
+        unblock: "nothing to do: its first commit counts once one is registered".into(),
     }
 }

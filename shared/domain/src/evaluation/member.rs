@@ -47,6 +47,7 @@ pub(super) fn evaluate(inputs: &Inputs<'_>, group: &GroupName, member: &Member, 
         },
         newest,
         written_by: view.live().and_then(|state| state.writer.clone()),
+        without_catalog: view.live().is_some_and(|state| state.without_catalog),
         refused: view.live().and_then(|state| state.refused.clone()),
         id: member.asset,
         reach,
@@ -136,9 +137,9 @@ impl<'a> Judge<'a, '_> {
         expected: String,
         actual: String,
         since: Option<Timestamp>,
-        unblock: &str,
+        unblock: &'static str,
     ) -> Reason {
-        Reason { code, asset: Some(self.member.key.clone()), expected, actual, since, unblock: unblock.to_owned() }
+        Reason { code, asset: Some(self.member.key.clone()), expected, actual, since, unblock: unblock.into() }
     }
 
     fn unknown_asset(&self) -> Obstacle {
@@ -440,7 +441,7 @@ impl<'a> Judge<'a, '_> {
         let newest = choice::newest_counted(self.view, state, &self.member.conditions);
         let wanted = wanted(&self.member.conditions);
         let expected = match &self.taken.version {
-            Some(taken) => [&*wanted, " beyond snapshot ", &taken.snapshot_id].concat(),
+            Some(taken) => [&*wanted, " beyond snapshot ", taken.snapshot_id.as_str()].concat(),
             None => wanted.into_owned(),
         };
         let (verdict, code, actual, since, unblock) = if let Some(trouble) = &state.trouble {
@@ -449,6 +450,20 @@ impl<'a> Judge<'a, '_> {
                     (ReasonCode::LocationUnreadable, "give the functions read access to the location")
                 }
                 TroubleCode::Damaged => (ReasonCode::CommitDamaged, "repair or remove the damaged commit file"),
+                TroubleCode::CatalogAway => {
+                    (ReasonCode::CatalogAway, "nothing to do once the catalog answers: it is asked again by itself")
+                }
+                TroubleCode::CatalogRefused => (
+                    ReasonCode::CatalogRefused,
+                    "mend the asset's `catalog` setting, its secret, or the right to read the table",
+                ),
+                TroubleCode::CatalogUnclear => {
+                    (ReasonCode::CatalogUnclear, "see whether the `catalog` setting leads to an Iceberg catalog")
+                }
+                TroubleCode::NotInCatalog => (
+                    ReasonCode::NotInCatalog,
+                    "create the table, or correct `database` and `table` of the `catalog` setting",
+                ),
             };
             (Verdict::BlockedBySnapshot, code, trouble.detail.clone(), Some(trouble.since), unblock)
         } else if let Some(hole) = &state.hole {
@@ -459,7 +474,7 @@ impl<'a> Judge<'a, '_> {
             let actual = "the table was never read".to_owned();
             (Verdict::BlockedBySnapshot, ReasonCode::NeverRead, actual, None, "a notification or a scan of the table")
         } else if let Some(newest) = newest {
-            let actual = ["newest is snapshot ", &newest.version.snapshot_id].concat();
+            let actual = ["newest is snapshot ", newest.version.snapshot_id.as_str()].concat();
             let unblock = if state.unnotified.is_some_and(|unnotified| unnotified.is_lasting()) {
                 "a new commit to the table, which is seen with the next scan: its bucket's notifications do not come"
             } else {

@@ -1,11 +1,10 @@
 //! Which versions a claim would take, or an open trigger took, for people.
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use super::ClaimPlan;
 use crate::asset::AssetKey;
 use crate::policy::Window;
-use crate::trigger::{Range, Trigger};
+use crate::trigger::{Claim, Range, Trigger};
 use crate::version::Version;
 
 /// What is taken of one asset.
@@ -29,7 +28,7 @@ pub struct Take {
 }
 
 impl Take {
-    fn of(range: &Range, window: Option<Window>) -> Self {
+    fn of_range(range: &Range, window: Option<Window>) -> Self {
         Self {
             asset: range.key.clone(),
             from: range.bounds.from.clone(),
@@ -39,15 +38,13 @@ impl Take {
         }
     }
 
+    /// What a claim takes.
+    pub fn of(claim: &Claim) -> Vec<Self> {
+        claim.ranges.iter().map(|range| Self::of_range(range, claim.window)).collect()
+    }
+
     /// What a trigger took.
     pub fn by(trigger: &Trigger) -> Vec<Self> {
-        trigger.ranges.iter().map(|range| Self::of(range, trigger.window)).collect()
+        trigger.ranges.iter().map(|range| Self::of_range(range, trigger.window)).collect()
     }
-}
-
-/// Shows a plan as what it would take: built only where an evaluation is shown.
-#[allow(clippy::ref_option)] // the signature that serde asks for
-pub(super) fn shown<S: Serializer>(plan: &Option<ClaimPlan>, serializer: S) -> Result<S::Ok, S::Error> {
-    let claims = plan.iter().map(|plan| &plan.claim);
-    serializer.collect_seq(claims.flat_map(|claim| claim.ranges.iter().map(|range| Take::of(range, claim.window))))
 }

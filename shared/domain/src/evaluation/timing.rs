@@ -120,7 +120,10 @@ fn gate(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> Option<Gate> {
     let mut gates = Vec::new();
     let mut close = |code, expected: String, actual: String, since, opens_at: Timestamp| {
         let unblock = format!("nothing to do: it opens at {opens_at}");
-        gates.push(Gate { reason: Reason { code, asset: None, expected, actual, since, unblock }, opens_at });
+        gates.push(Gate {
+            reason: Reason { code, asset: None, expected, actual, since, unblock: unblock.into() },
+            opens_at,
+        });
     };
     if let Some(quiet) = policies.quiet_period {
         let ready = groups.iter().filter(|group| group.verdict == Verdict::Ready);

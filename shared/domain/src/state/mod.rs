@@ -88,6 +88,10 @@ pub struct AssetState {
     pub gap: Option<Gap>,
     /// Why the last read failed; absent after one that succeeded.
     pub trouble: Option<Trouble>,
+    /// The table's format has catalogs that decide what is a commit, and none is asked: what the
+    /// files say of each other decides instead.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub without_catalog: bool,
     /// Who wrote the newest commit, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writer: Option<Writer>,
@@ -212,8 +216,11 @@ impl AssetState {
             let same = position == table.position && commit.fingerprint == table.fingerprint;
             return if same { Outcome::Duplicate } else { Outcome::Superseded };
         }
-        let version =
-            Version { position, fingerprint: commit.fingerprint.clone(), snapshot_id: commit.snapshot_id.clone() };
+        let version = Version {
+            position,
+            fingerprint: commit.fingerprint.clone(),
+            snapshot_id: commit.snapshot_id.as_str().into(),
+        };
         let watermark_moved = commit
             .watermark
             .is_some_and(|at| self.raise_watermark(at, Some(version.clone()), now) == Outcome::Advanced);
@@ -339,6 +346,7 @@ impl AssetState {
         let fresh = Self {
             epoch: self.epoch.next(),
             baseline: self.baseline.clone(),
+            without_catalog: self.without_catalog,
             schema: SchemaRegister { approval_required: self.schema.approval_required, ..SchemaRegister::default() },
             ..Self::default()
         };

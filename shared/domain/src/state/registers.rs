@@ -245,7 +245,7 @@ impl TagEntry {
             version: Version {
                 position: self.position,
                 fingerprint: self.fingerprint.clone(),
-                snapshot_id: self.snapshot_id.clone(),
+                snapshot_id: self.snapshot_id.as_str().into(),
             },
             kind: self.kind.clone().unwrap_or_else(|| CommitKind("TAGGED".to_owned())),
             is_data: true,
@@ -347,4 +347,12 @@ pub enum TroubleCode {
     Unreadable,
     /// A commit file is there and cannot be understood.
     Damaged,
+    /// The table's catalog did not answer, or not in time.
+    CatalogAway,
+    /// The table's catalog refuses to say where the table is, or cannot be asked as it is set.
+    CatalogRefused,
+    /// The table's catalog answered something that cannot be understood.
+    CatalogUnclear,
+    /// The table's catalog does not know the table.
+    NotInCatalog,
 }

@@ -58,7 +58,7 @@ pub fn trigger_key(parts: &Distinct<'_>) -> TriggerKey {
             Some(to) => writeln!(
                 text,
                 "asset {} {} {} {}",
-                range.asset, to.position.epoch.0, to.position.ordinal, to.fingerprint.0
+                range.asset, to.position.epoch.0, to.position.ordinal, to.fingerprint
             ),
             None => writeln!(text, "asset {} none", range.asset),
         };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use lakebell_domain::commit::{Commit, CommitKind, Millis};
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, evaluate};
+use lakebell_domain::evaluation::{AssetView, Inputs};
 use lakebell_domain::ids::TriggerKey;
 use lakebell_domain::policy::OnBackfill;
 use lakebell_domain::reason::Verdict;
@@ -20,7 +20,7 @@ use proptest::sample::{Index, select};
 
 use crate::conditions_reference::{Answer, Fill, Had, Past, Question, Run, Story, is_ready};
 use crate::evaluator::check_explanation;
-use crate::support::{asset_id, at, commit, group, member, tag, target};
+use crate::support::{Judged, asset_id, at, commit, group, judge, member, tag, target};
 
 const ASSETS: usize = 3;
 /// As many versions with a verdict as a head keeps: nothing is evicted.
@@ -180,9 +180,9 @@ impl World {
         }
     }
 
-    fn evaluate(&self) -> Evaluation {
+    fn evaluate(&self) -> Judged {
         let views = (0..).zip(&self.states).map(|(n, state)| (asset_id(n), AssetView::of(1, Some(state))));
-        evaluate(&Inputs {
+        judge(&Inputs {
             target: &self.target,
             cursor: &self.cursor,
             assets: &views.collect(),

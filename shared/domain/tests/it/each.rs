@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lakebell_domain::commit::CommitKind;
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, PastCommit, evaluate};
+use lakebell_domain::evaluation::{AssetView, Inputs, PastCommit};
 use lakebell_domain::ids::{GroupName, TriggerKey};
 use lakebell_domain::policy::{Coalesce, OnBackfill, OnFailed, Operations};
 use lakebell_domain::reason::{ReasonCode, Verdict};
@@ -16,7 +16,7 @@ use lakebell_domain::version::{Epoch, Ordinal, Position};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::support::{asset_id, at, commit, evidence, group, member, target};
+use crate::support::{Judged, asset_id, at, commit, evidence, group, judge, member, target};
 
 const ASSETS: usize = 3;
 
@@ -63,7 +63,7 @@ impl World {
     }
 
     /// With the commits beyond the lowest cursor, as the engine reads them.
-    fn evaluate(&self) -> Evaluation {
+    fn evaluate(&self) -> Judged {
         let lowest = |asset: usize| {
             let groups = self.target.groups.iter();
             let with =
@@ -82,7 +82,7 @@ impl World {
                 (asset_id(n as u128), AssetView { history: &histories[n], ..AssetView::of(1, Some(&self.states[n])) })
             })
             .collect();
-        evaluate(&Inputs {
+        judge(&Inputs {
             target: &self.target,
             cursor: &self.cursor,
             assets: &views,
@@ -143,11 +143,15 @@ fn each_version_is_one_trigger_and_none_joins_one_that_waits() {
     world.follow(&Arrow::Lease { until: at(60) });
     let reason = WaitReason { code: "BACK_OFF".to_owned(), detail: "503".to_owned() };
     world.follow(&Arrow::Wait { reason, due_at: at(2), refused: true });
-    assert_eq!(world.evaluate().reason.unwrap().code, ReasonCode::TriggerInFlight);
+    assert_eq!(world.evaluate().evaluation.reason.unwrap().code, ReasonCode::TriggerInFlight);
     world.follow(&Arrow::Wake);
     world.follow(&Arrow::Lease { until: at(60) });
     world.follow(&Arrow::Fail { code: "X".to_owned(), detail: "no".to_owned() });
-    assert_eq!(world.evaluate().reason.unwrap().code, ReasonCode::TriggerFailed, "its place is not given away");
+    assert_eq!(
+        world.evaluate().evaluation.reason.unwrap().code,
+        ReasonCode::TriggerFailed,
+        "its place is not given away"
+    );
     world.follow(&Arrow::Redrive { by: "ops".to_owned() });
     world.succeed();
     world.come_to_rest();
@@ -161,12 +165,12 @@ fn what_is_below_a_minimum_or_of_a_backfill_is_no_step() {
     least.conditions.minimum = Some(Minimum { snapshot_id: "3".to_owned(), epoch: Epoch(0), ordinal: Ordinal(3) });
     let mut world = World::new(vec![group("g", Advance::All, vec![least])], OnBackfill::Ignore);
     world.commit(0, "APPEND", "w");
-    assert_eq!(world.evaluate().reason.unwrap().code, ReasonCode::MinSnapshotNotReached);
+    assert_eq!(world.evaluate().evaluation.reason.unwrap().code, ReasonCode::MinSnapshotNotReached);
     (0..2).for_each(|_| world.commit(0, "APPEND", "w"));
     world.come_to_rest();
     world.tell(0, &Evidence::Backfill("b".to_owned(), BackfillStatus::Running));
     (0..2).for_each(|_| world.commit(0, "APPEND", "w"));
-    assert_eq!(world.evaluate().reason.unwrap().code, ReasonCode::BackfillIgnored);
+    assert_eq!(world.evaluate().evaluation.reason.unwrap().code, ReasonCode::BackfillIgnored);
     world.tell(0, &Evidence::Backfill("b".to_owned(), BackfillStatus::Completed));
     world.commit(0, "APPEND", "w");
     world.come_to_rest();

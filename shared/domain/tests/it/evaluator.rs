@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lakebell_domain::commit::CommitKind;
 use lakebell_domain::cursor::{Paused, Taken, TargetCursor};
-use lakebell_domain::evaluation::{AssetView, ClaimPlan, Evaluation, Inputs, evaluate};
+use lakebell_domain::evaluation::{AssetView, ClaimPlan, Inputs};
 use lakebell_domain::ids::{AssetId, TriggerKey};
 use lakebell_domain::reason::{Reason, ReasonCode, Verdict};
 use lakebell_domain::state::{AssetState, Evidence};
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use crate::reference::{Combination, Happened, History, Memory, Slot};
-use crate::support::{asset_id, at, commit, group, member, position, sighting, target, version};
+use crate::support::{Judged, asset_id, at, commit, group, judge, member, position, sighting, target, version};
 
 const ASSETS: u128 = 3;
 
@@ -131,13 +131,13 @@ impl World {
         self.tell(asset, &Evidence::RewriteAccepted(commits));
     }
 
-    pub(crate) fn evaluate(&self) -> Evaluation {
+    pub(crate) fn evaluate(&self) -> Judged {
         let trigger = |key: &Option<TriggerKey>| key.as_ref().and_then(|key| self.triggers.get(key));
         let views = self.states.iter().map(|(id, state)| {
             let is_registered = self.histories[id].is_registered;
             (*id, AssetView { is_registered, ..AssetView::of(7, Some(state)) })
         });
-        evaluate(&Inputs {
+        judge(&Inputs {
             target: &self.target,
             cursor: &self.cursor,
             assets: &views.collect(),
@@ -251,7 +251,7 @@ impl World {
         self.follow(&key, choice.get(&legal));
     }
 
-    fn compare(&self) -> Result<Evaluation, TestCaseError> {
+    fn compare(&self) -> Result<Judged, TestCaseError> {
         let evaluation = self.evaluate();
         prop_assert_eq!(&evaluation, &self.evaluate(), "the same inputs gave two evaluations");
         check_explanation(&evaluation)?;
@@ -351,7 +351,7 @@ pub(crate) fn positions(bounds: &lakebell_domain::trigger::Bounds) -> (Option<Po
 }
 
 /// READY has a plan and no reason; everything else has one reason that fits it.
-pub(crate) fn check_explanation(evaluation: &Evaluation) -> Result<(), TestCaseError> {
+pub(crate) fn check_explanation(evaluation: &Judged) -> Result<(), TestCaseError> {
     prop_assert_eq!(evaluation.plan.is_some(), evaluation.verdict == Verdict::Ready);
     let members = evaluation.groups.iter().flat_map(|group| &group.members);
     let all = std::iter::once((evaluation.verdict, &evaluation.reason))
@@ -386,6 +386,10 @@ fn verdict_of(code: ReasonCode) -> Verdict {
         | R::LocationUnreadable
         | R::CommitDamaged
         | R::CommitMissing
+        | R::CatalogAway
+        | R::CatalogRefused
+        | R::CatalogUnclear
+        | R::NotInCatalog
         | R::TooFewSnapshots
         | R::TooFewRecords
         | R::PartitionMissing => Verdict::BlockedBySnapshot,

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::commit::{Commit, Millis};
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, evaluate};
+use lakebell_domain::evaluation::{AssetView, Inputs};
 use lakebell_domain::ids::TriggerKey;
 use lakebell_domain::policy::{Length, OnDeadline, Policies};
 use lakebell_domain::reason::{ReasonCode, Verdict};
@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::support::{asset_id, commit, evidence, group, member, target};
+use crate::support::{Judged, asset_id, commit, evidence, group, judge, member, target};
 
 /// One start, and why.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,10 +74,10 @@ impl World {
         (0..2).for_each(|asset| self.commit(asset));
     }
 
-    fn evaluate(&self) -> Evaluation {
+    fn evaluate(&self) -> Judged {
         let views: BTreeMap<_, _> =
             (0..).zip(&self.states).map(|(n, state)| (asset_id(n), AssetView::of(1, Some(state)))).collect();
-        evaluate(&Inputs {
+        judge(&Inputs {
             target: &self.target,
             cursor: &self.cursor,
             assets: &views,
@@ -89,7 +89,7 @@ impl World {
     }
 
     /// What the engine does with a look: claims, starts, looks again, and keeps the note.
-    fn look(&mut self) -> Evaluation {
+    fn look(&mut self) -> Judged {
         for _ in 0..5 {
             let evaluation = self.evaluate();
             let Some(plan) = evaluation.plan else {
@@ -123,7 +123,7 @@ impl World {
     }
 
     fn code(&mut self) -> Option<ReasonCode> {
-        self.look().reason.map(|reason| reason.code)
+        self.look().evaluation.reason.map(|reason| reason.code)
     }
 
     fn times(&self) -> Vec<String> {

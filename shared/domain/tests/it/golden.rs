@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use lakebell_domain::commit::{Commit, Millis};
 use lakebell_domain::cursor::{Paused, TargetCursor};
-use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, evaluate};
+use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs};
 use lakebell_domain::event::{
     CheckFacts, CommitFacts, Event, EventKind, Outcome, PushedEvidence, Source, commit_token, verdict_token,
 };
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use crate::machine::steps;
 use crate::registers::check;
 use crate::support::{
-    asset_id, asset_key, at, commit, evidence, group, group_name, member, position, sighting, state_of,
+    Judged, asset_id, asset_key, at, commit, evidence, group, group_name, judge, member, position, sighting, state_of,
 };
 use crate::support::{mark, taken, target, version};
 use crate::target_refusals::resolve;
@@ -243,7 +243,7 @@ fn events_are_replayed_into_their_registers() {
     assert!(matches!(parked.replayed(|_| None), Some(Evidence::Check(_, None))));
 }
 
-fn evaluation(open: Option<&Trigger>) -> Evaluation {
+fn evaluation(open: Option<&Trigger>) -> Judged {
     let target = target(vec![
         group("both", Advance::All, vec![member(0), member(1)]),
         group("either", Advance::AtLeast(1), vec![member(2)]),
@@ -257,7 +257,7 @@ fn evaluation(open: Option<&Trigger>) -> Evaluation {
     ]);
     let mut cursor = TargetCursor { open: open.map(|open| open.key.clone()), ..TargetCursor::default() };
     cursor.take(&group_name("both"), asset_id(0), &taken(0, 1));
-    evaluate(&Inputs {
+    judge(&Inputs {
         target: &target,
         cursor: &cursor,
         assets: &assets,
@@ -325,7 +325,7 @@ fn trigger_keys() {
     // neither the order of ranges nor where they begin is part of it; everything else is
     assert_eq!(two, digest("7/daily", 2, &["a", "b"], &[range(0, None, None), range(1, None, Some((1, 9)))]));
     let mut other = range(0, None, Some((0, 4)));
-    other.bounds.to.as_mut().unwrap().fingerprint = Fingerprint("other".to_owned());
+    other.bounds.to.as_mut().unwrap().fingerprint = Fingerprint::from("other");
     let distinct = BTreeSet::from([
         plain.clone(),
         digest("7/daily2", 1, &["default"], &[range(0, None, Some((0, 4)))]),

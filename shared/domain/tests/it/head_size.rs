@@ -24,7 +24,7 @@ struct Scale {
 
 /// What the fields of a head look like in life: uuids, snapshot ids of eight digits, names.
 fn print(ordinal: u64) -> Fingerprint {
-    Fingerprint(format!("5f1c7c1e-6d0b-4f0e-9b57-{ordinal:012}"))
+    Fingerprint::from(format!("5f1c7c1e-6d0b-4f0e-9b57-{ordinal:012}"))
 }
 
 fn head(scale: &Scale) -> AssetState {
@@ -55,7 +55,7 @@ fn head(scale: &Scale) -> AssetState {
     let at_tag = |version: Version| TagEntry {
         position: version.position,
         fingerprint: version.fingerprint,
-        snapshot_id: version.snapshot_id,
+        snapshot_id: version.snapshot_id.to_string(),
         schema_id: None,
         kind: None,
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lakebell_domain::commit::{Commit, Millis};
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, Take, evaluate};
+use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, Take};
 use lakebell_domain::event::{EventKind, Outcome};
 use lakebell_domain::state::{
     AssetState, CheckResult, Evidence, MAX_REFUSAL, RefusedEvidence, Severity, Verdict, Writer,
@@ -15,7 +15,8 @@ use lakebell_domain::version::{Fingerprint, Ordinal};
 use serde_json::json;
 
 use crate::support::{
-    asset_id, at, commit, evidence, group, mark, member, sighting, state_of, target, version, with_watermark,
+    Judged, asset_id, at, commit, evidence, group, judge, mark, member, sighting, state_of, target, version,
+    with_watermark,
 };
 
 fn written_by(name: &str, ordinal: u64) -> Commit {
@@ -25,7 +26,7 @@ fn written_by(name: &str, ordinal: u64) -> Commit {
 fn about_another_commit() -> Evidence {
     let verdict = Verdict {
         ordinal: Ordinal(1),
-        fingerprint: Some(Fingerprint("other".to_owned())),
+        fingerprint: Some(Fingerprint::from("other")),
         check: "row_count".to_owned(),
         result: CheckResult::Failed,
         severity: Severity::Error,
@@ -101,10 +102,10 @@ fn a_new_epoch_knows_nothing_of_either() {
     assert_eq!((fresh.writer, fresh.refused), (None, None));
 }
 
-fn evaluated(state: &AssetState) -> Evaluation {
+fn evaluated(state: &AssetState) -> Judged {
     let target = target(vec![group("default", Advance::All, vec![member(1)])]);
     let assets = BTreeMap::from([(asset_id(1), AssetView::of(1, Some(state)))]);
-    evaluate(&Inputs {
+    judge(&Inputs {
         target: &target,
         cursor: &TargetCursor::default(),
         assets: &assets,
@@ -135,8 +136,8 @@ fn what_is_ready_says_what_would_be_taken_and_an_open_trigger_what_was() {
     assert_eq!(shown["verdict"], "READY");
     assert_eq!(shown["takes"], json!([{"asset": "paimon://ods/t1", "to": version(0, 2)}]));
     assert_eq!(shown.get("openTakes"), None);
-    let read: Evaluation = serde_json::from_value(shown).unwrap();
-    assert_eq!(read.plan, None, "what is shown is no plan");
+    let read: Evaluation = serde_json::from_value(shown.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), shown, "what is shown can be read back");
 
     let waiting = evaluated(&state_of([evidence(commit(1, "COMPACT"))]));
     assert_eq!(serde_json::to_value(&waiting).unwrap().get("takes"), None);
@@ -145,7 +146,7 @@ fn what_is_ready_says_what_would_be_taken_and_an_open_trigger_what_was() {
     let plan = ready.plan.unwrap();
     let open = Trigger::claimed(&target, 1, plan.claim, "trace".parse().unwrap(), at(100), at(160));
     let assets = BTreeMap::from([(asset_id(1), AssetView::of(1, Some(&state)))]);
-    let in_flight = evaluate(&Inputs {
+    let in_flight = judge(&Inputs {
         target: &target,
         cursor: &plan.cursor,
         assets: &assets,
@@ -155,5 +156,5 @@ fn what_is_ready_says_what_would_be_taken_and_an_open_trigger_what_was() {
         now: at(101),
     });
     let taken = Take { asset: member(1).key, from: None, to: Some(version(0, 2)), tag: None, window: None };
-    assert_eq!((in_flight.open, in_flight.open_takes), (Some(open.key), vec![taken]));
+    assert_eq!((in_flight.evaluation.open, in_flight.evaluation.open_takes), (Some(open.key), vec![taken]));
 }

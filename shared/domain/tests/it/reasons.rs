@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use lakebell_domain::commit::Commit;
 use lakebell_domain::cursor::{Paused, TargetCursor};
-use lakebell_domain::evaluation::{AssetView, Inputs, SwitchedOff, evaluate};
+use lakebell_domain::evaluation::{AssetView, Inputs, SwitchedOff};
 use lakebell_domain::policy::{OnBackfill, Policies};
 use lakebell_domain::reason::ReasonCode;
 use lakebell_domain::state::{
@@ -17,7 +17,9 @@ use lakebell_domain::version::Ordinal;
 use serde_json::{Value, json};
 
 use crate::registers::check;
-use crate::support::{asset_id, at, commit, evidence, group, mark, member, sighting, state_of, target, version};
+use crate::support::{
+    Judged, asset_id, at, commit, evidence, group, judge, mark, member, sighting, state_of, target, version,
+};
 
 /// Of partitions; the engine's tests of partitions lead to them.
 const ELSEWHERE: [ReasonCode; 2] = [ReasonCode::NoNewPartition, ReasonCode::PartitionMissing];
@@ -66,8 +68,8 @@ impl Case {
         self
     }
 
-    fn evaluate(&self, now: Timestamp) -> lakebell_domain::evaluation::Evaluation {
-        evaluate(&Inputs {
+    fn evaluate(&self, now: Timestamp) -> Judged {
+        judge(&Inputs {
             target: &self.target,
             cursor: &self.cursor,
             assets: &BTreeMap::from([(asset_id(0), AssetView::of(1, self.state.as_ref()))]),
@@ -79,7 +81,7 @@ impl Case {
     }
 
     fn code(&self) -> ReasonCode {
-        self.evaluate(at(30)).reason.expect("it is ready").code
+        self.evaluate(at(30)).evaluation.reason.expect("it is ready").code
     }
 }
 
@@ -115,6 +117,10 @@ fn cases() -> Vec<(ReasonCode, Case)> {
         (R::NeverRead, case(plain(), []).with(|case| case.state = Some(AssetState::default()))),
         (R::LocationUnreadable, case(plain(), [trouble(TroubleCode::Unreadable)])),
         (R::CommitDamaged, case(plain(), [trouble(TroubleCode::Damaged)])),
+        (R::CatalogAway, case(plain(), [trouble(TroubleCode::CatalogAway)])),
+        (R::CatalogRefused, case(plain(), [trouble(TroubleCode::CatalogRefused)])),
+        (R::CatalogUnclear, case(plain(), [trouble(TroubleCode::CatalogUnclear)])),
+        (R::NotInCatalog, case(plain(), [trouble(TroubleCode::NotInCatalog)])),
         (R::CommitMissing, case(plain(), [Evidence::Hole(Hole { ordinal: Ordinal(1), first_seen: at(1) })])),
         (R::RewriteSuspected, case(plain(), [append(), Evidence::RewriteSighted(sighting(&version(0, 1), at(1)))])),
         (R::RewriteHeld, case(plain(), [append(), Evidence::RewriteSighted(hold)])),

@@ -24,7 +24,7 @@ fn what_moves_which_register() {
     assert_eq!(apply(&mut state, &evidence(with_watermark(3, "COMPACT", 500)), 3), Outcome::Advanced);
     assert_eq!(apply(&mut state, &evidence(commit(3, "COMPACT")), 4), Outcome::Duplicate);
     assert_eq!(apply(&mut state, &evidence(commit(2, "COMPACT")), 5), Outcome::Superseded);
-    let other = Commit { fingerprint: Fingerprint("other".to_owned()), ..commit(3, "APPEND") };
+    let other = Commit { fingerprint: Fingerprint::from("other"), ..commit(3, "APPEND") };
     assert_eq!(apply(&mut state, &evidence(other), 6), Outcome::Superseded, "another commit is no way back");
 
     assert_eq!(state.table, Some(version(0, 3)));
@@ -327,7 +327,7 @@ fn a_verdict_belongs_to_its_version() {
     assert_eq!(state.quality.verdict(position(0, 6), &[]), QualityVerdict::Unknown, "a later version inherits nothing");
 
     let about_another =
-        Verdict { fingerprint: Some(Fingerprint("other".to_owned())), ..check(6, "a", CheckResult::Failed, 1) };
+        Verdict { fingerprint: Some(Fingerprint::from("other")), ..check(6, "a", CheckResult::Failed, 1) };
     let outcome = apply(&mut state, &Evidence::Check(about_another, Some(mark(0, 6))), 10);
     assert!(matches!(&outcome, Outcome::Ignored(why) if why.contains("another commit")), "{outcome:?}");
     assert_eq!(state.quality.verdict(position(0, 6), &[]), QualityVerdict::Unknown);
@@ -337,7 +337,7 @@ fn a_verdict_belongs_to_its_version() {
 fn a_verdict_that_comes_first_is_parked_and_bound() {
     let mut state = state_of([evidence(commit(5, "APPEND"))]);
     let fingerprinted = |name: &str, print: &str| Verdict {
-        fingerprint: Some(Fingerprint(print.to_owned())),
+        fingerprint: Some(Fingerprint::from(print)),
         ..check(6, name, CheckResult::Failed, 1)
     };
     for verdict in [

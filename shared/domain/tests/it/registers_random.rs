@@ -23,7 +23,7 @@ fn a_commit() -> impl Strategy<Value = Commit> {
     let watermark = proptest::option::of(prop_oneof![3 => 0_i64..50, 1 => Just(i64::MIN)]);
     (0_u64..40, 0..3, kind, watermark, proptest::option::of(0_i64..4)).prop_map(
         |(ordinal, print, kind, watermark, schema_id)| Commit {
-            fingerprint: Fingerprint(if print == 0 { "other".to_owned() } else { format!("fp-{ordinal}") }),
+            fingerprint: Fingerprint::from(if print == 0 { "other".to_owned() } else { format!("fp-{ordinal}") }),
             watermark: watermark.map(Millis),
             schema_id,
             ..commit(ordinal, &kind)
@@ -38,8 +38,8 @@ fn a_verdict() -> impl Strategy<Value = Verdict> {
         Verdict {
             ordinal: Ordinal(ordinal),
             fingerprint: match print {
-                0 => Some(Fingerprint("other".to_owned())),
-                1 => Some(Fingerprint(format!("fp-{ordinal}"))),
+                0 => Some(Fingerprint::from("other")),
+                1 => Some(Fingerprint::from(format!("fp-{ordinal}"))),
                 _ => None,
             },
             check: format!("check-{check}"),
@@ -234,7 +234,7 @@ proptest! {
 
 /// The rules of docs/concepts.md, one by one.
 fn verdict_by_hand(said: &[Verdict], ordinal: u64, required: &[String]) -> QualityVerdict {
-    let print = Fingerprint(format!("fp-{ordinal}"));
+    let print = Fingerprint::from(format!("fp-{ordinal}"));
     let about = said.iter().filter(|verdict| {
         verdict.ordinal.0 == ordinal && verdict.fingerprint.as_ref().is_none_or(|given| *given == print)
     });

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Format};
 use lakebell_domain::commit::{Commit, CommitKind, Millis};
 use lakebell_domain::cursor::Taken;
+use lakebell_domain::evaluation::{ClaimPlan, Evaluation, Inputs, evaluate, evaluate_to_claim};
 use lakebell_domain::ids::{AssetId, GroupName};
 use lakebell_domain::policy::Policies;
 use lakebell_domain::state::{AssetState, Evidence, Mark, RewriteHold, TagEntry, Totals};
@@ -37,8 +38,8 @@ pub(crate) fn position(epoch: u32, ordinal: u64) -> Position {
 pub(crate) fn version(epoch: u32, ordinal: u64) -> Version {
     Version {
         position: position(epoch, ordinal),
-        fingerprint: Fingerprint(format!("fp-{ordinal}")),
-        snapshot_id: ordinal.to_string(),
+        fingerprint: Fingerprint::from(format!("fp-{ordinal}")),
+        snapshot_id: ordinal.to_string().into(),
     }
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn version(epoch: u32, ordinal: u64) -> Version {
 pub(crate) fn commit(ordinal: u64, kind: &str) -> Commit {
     Commit {
         ordinal: Ordinal(ordinal),
-        fingerprint: Fingerprint(format!("fp-{ordinal}")),
+        fingerprint: Fingerprint::from(format!("fp-{ordinal}")),
         snapshot_id: ordinal.to_string(),
         parent_id: None,
         kind: CommitKind(kind.to_owned()),
@@ -83,7 +84,7 @@ pub(crate) fn sighting(withdrawn: &Version, first_seen: Timestamp) -> RewriteHol
     RewriteHold {
         evidence: format!("snapshot {} is gone", withdrawn.snapshot_id),
         withdrawn: Some(withdrawn.clone()),
-        storage_newest: Some((Ordinal(3), Fingerprint("other".to_owned()))),
+        storage_newest: Some((Ordinal(3), Fingerprint::from("other"))),
         first_seen,
         confirmed_at: None,
     }
@@ -143,8 +144,34 @@ pub(crate) fn tag(epoch: u32, ordinal: u64) -> TagEntry {
     TagEntry {
         position: version.position,
         fingerprint: version.fingerprint,
-        snapshot_id: version.snapshot_id,
+        snapshot_id: version.snapshot_id.to_string(),
         schema_id: None,
         kind: None,
     }
+}
+
+/// A verdict and the claim that would succeed.
+#[derive(Debug, PartialEq, serde::Serialize)]
+#[serde(transparent)]
+pub(crate) struct Judged {
+    pub(crate) evaluation: Evaluation,
+    #[serde(skip)]
+    pub(crate) plan: Option<ClaimPlan>,
+}
+
+impl std::ops::Deref for Judged {
+    type Target = Evaluation;
+
+    fn deref(&self) -> &Evaluation {
+        &self.evaluation
+    }
+}
+
+/// Evaluates to a claim; the verdict alone is the same.
+pub(crate) fn judge(inputs: &Inputs<'_>) -> Judged {
+    let (evaluation, plan) = evaluate_to_claim(inputs);
+    let mut alone = evaluate(inputs);
+    alone.takes.clone_from(&evaluation.takes);
+    assert_eq!(evaluation, alone);
+    Judged { evaluation, plan }
 }

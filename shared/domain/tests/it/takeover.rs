@@ -89,14 +89,14 @@ fn a_trigger_that_is_on_its_way_is_not_replaced() {
     world.commit(0, "APPEND", 0);
     let first = claim(&mut world);
     world.commit(1, "APPEND", 0);
-    let verdict = |world: &World| world.evaluate().reason.map(|reason| reason.code);
+    let verdict = |world: &World| world.evaluate().evaluation.reason.map(|reason| reason.code);
     assert_eq!(verdict(&world), Some(ReasonCode::TriggerInFlight));
     world.follow(&first, &Arrow::Lease { until: at(100) });
     assert_eq!(verdict(&world), Some(ReasonCode::TriggerInFlight));
     world.follow(&first, &Arrow::LoseSight { code: "T".to_owned(), detail: "t".to_owned(), check_at: at(1) });
     assert_eq!(verdict(&world), Some(ReasonCode::TriggerInFlight));
     world.follow(&first, &Arrow::Hold { detail: "two instances".to_owned() });
-    let reason = world.evaluate().reason.unwrap();
+    let reason = world.evaluate().evaluation.reason.unwrap();
     assert_eq!(reason.code, ReasonCode::TriggerHeld);
     assert!(reason.actual.contains("two instances") && reason.unblock.contains(first.as_str()), "{reason:?}");
     world.follow(&first, &Arrow::Adopt { instances: Vec::new() });
@@ -217,12 +217,12 @@ fn members_that_have_not_advanced_have_an_empty_range() {
 fn the_barrier_that_leads_is_the_outermost() {
     let mut world = alternatives();
     world.commit(0, "APPEND", 0);
-    let code = |world: &World| world.evaluate().reason.map(|reason| reason.code);
+    let code = |world: &World| world.evaluate().evaluation.reason.map(|reason| reason.code);
     assert_eq!((world.evaluate().verdict, code(&world)), (Verdict::Ready, None));
     claim(&mut world);
     assert_eq!(code(&world), Some(ReasonCode::TriggerInFlight));
     world.cursor.paused = Some(Paused { since: at(5), by: "ops".to_owned() });
-    let reason = world.evaluate().reason.unwrap();
+    let reason = world.evaluate().evaluation.reason.unwrap();
     assert_eq!(
         (reason.code, reason.since, reason.actual.as_str()),
         (ReasonCode::TargetPaused, Some(at(5)), "paused by ops")

@@ -102,8 +102,8 @@ proptest! {
         let target = resolve(&spec(&json!(declared))).unwrap();
         let longest = Version {
             position: position(u32::MAX, u64::MAX),
-            fingerprint: Fingerprint("f".repeat(64)),
-            snapshot_id: "9".repeat(20),
+            fingerprint: Fingerprint::from("f".repeat(64)),
+            snapshot_id: "9".repeat(20).into(),
         };
         let bounds = Bounds { from: Some(longest.clone()), to: Some(longest) };
         let members = target.groups.iter().flat_map(|group| &group.members);

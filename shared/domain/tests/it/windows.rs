@@ -7,7 +7,7 @@ use jiff::civil::{Date, date};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, evaluate, manual};
+use lakebell_domain::evaluation::{AssetView, Inputs, manual};
 use lakebell_domain::policy::{Every, OnFailed, Window};
 use lakebell_domain::reason::{ReasonCode, Verdict};
 use lakebell_domain::state::{AssetState, Evidence};
@@ -16,7 +16,7 @@ use lakebell_domain::trigger::{Arrow, Trigger, WaitReason};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::support::{asset_id, at, evidence, group, group_name, member, target, with_watermark};
+use crate::support::{Judged, asset_id, at, evidence, group, group_name, judge, member, target, with_watermark};
 
 struct World {
     target: Target,
@@ -82,8 +82,8 @@ impl World {
         })
     }
 
-    fn evaluate(&self) -> Evaluation {
-        self.with_inputs(evaluate)
+    fn evaluate(&self) -> Judged {
+        self.with_inputs(judge)
     }
 
     /// Claims one window; its trigger stays open.
@@ -159,7 +159,7 @@ fn the_first_window_is_the_one_in_which_the_slowest_member_stood() {
     assert_eq!(world.evaluate().groups[0].window, None, "it cannot be told yet");
     world.watermark(1, moment("2026-03-01T23:00:00Z"));
     world.watermark(0, moment("2026-03-05T00:00:00Z"));
-    assert_eq!(world.evaluate().reason.unwrap().code, ReasonCode::WindowOpen);
+    assert_eq!(world.evaluate().evaluation.reason.unwrap().code, ReasonCode::WindowOpen);
     world.watermark(1, moment("2026-03-04T23:59:59.999Z"));
     assert_eq!(dates(&world.all()), [date(2026, 3, 1), date(2026, 3, 2), date(2026, 3, 3)]);
     world.watermark(1, moment("2026-03-05T00:00:00Z"));
@@ -207,12 +207,15 @@ fn a_trigger_of_a_window_is_never_joined_and_one_that_failed_holds() {
     let reason = WaitReason { code: "BACK_OFF".to_owned(), detail: "503".to_owned() };
     world.follow(&Arrow::Wait { reason, due_at: at(900), refused: true });
     let evaluation = world.evaluate();
-    assert_eq!((evaluation.verdict, evaluation.reason.unwrap().code), (Verdict::Waiting, ReasonCode::TriggerInFlight));
+    assert_eq!(
+        (evaluation.verdict, evaluation.evaluation.reason.unwrap().code),
+        (Verdict::Waiting, ReasonCode::TriggerInFlight)
+    );
     world.clock = 1_000;
     world.follow(&Arrow::Wake);
     world.follow(&Arrow::Lease { until: at(1_100) });
     world.follow(&Arrow::Fail { code: "X".to_owned(), detail: "no".to_owned() });
-    assert_eq!(world.evaluate().reason.unwrap().code, ReasonCode::TriggerFailed);
+    assert_eq!(world.evaluate().evaluation.reason.unwrap().code, ReasonCode::TriggerFailed);
     world.follow(&Arrow::Redrive { by: "ops".to_owned() });
     world.succeed();
     let second = world.next().unwrap();

@@ -60,7 +60,7 @@ pub async fn scan_due(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Re
         };
         let due = assets.iter().filter(|asset| is_due(asset));
         let messages: Vec<Message> =
-            due.map(|asset| Message::Observe { asset: asset.id, trace: trace.clone() }).collect();
+            due.map(|asset| Message::Observe { asset: asset.id, is_again: false, trace: trace.clone() }).collect();
         handed_out += messages.len();
         send_all(ports, messages).await?;
         match page.next {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::evaluation::{self, AssetView, Evaluation, Inputs, PastCommit, SwitchedOff};
+use lakebell_domain::evaluation::{self, AssetView, ClaimPlan, Evaluation, Inputs, PastCommit, SwitchedOff};
 use lakebell_domain::event::Event;
 use lakebell_domain::ids::{AssetId, TargetId, TriggerKey};
 use lakebell_domain::lineage::Writes;
@@ -68,8 +68,13 @@ impl Loaded {
         joined
     }
 
-    pub(crate) fn evaluate(&self) -> Evaluation {
+    pub(super) fn evaluate(&self) -> Evaluation {
         self.with_inputs(evaluation::evaluate)
+    }
+
+    /// The verdict, and the claim that would succeed now.
+    pub(crate) fn evaluate_to_claim(&self) -> (Evaluation, Option<ClaimPlan>) {
+        self.with_inputs(evaluation::evaluate_to_claim)
     }
 
     /// Asks the evaluator something about what was read.
@@ -77,7 +82,9 @@ impl Loaded {
         let mut assets = BTreeMap::new();
         for (id, head) in &self.heads {
             let history = self.histories.get(id).map_or(&[][..], Vec::as_slice);
-            let is_registered = head.value.deregistered_at.is_none();
+            // To a project without a grant an asset is as good as not registered.
+            let may_see = head.value.is_visible_to(self.definition.value.target.id.project);
+            let is_registered = head.value.deregistered_at.is_none() && may_see;
             let state = Some(&head.value.state);
             assets.insert(*id, AssetView { rev: head.rev, state, is_registered, history });
         }
@@ -142,9 +149,10 @@ async fn read(
     for subject in subjects {
         let Some(definition) = store::pick(&items, &layout::definition(&subject.target)) else { continue };
         let Some(cursor) = store::pick(&items, &layout::cursor(&subject.target)) else { continue };
-        let definition: Stored<Definition> = store::decode(definition)?;
+        let cursor: Stored<TargetCursor> = store::decode(cursor)?;
+        let definition = as_new_as(ports, &cursor.value, store::decode(definition)?).await?;
         if definition.value.undeclared_at.is_none() {
-            targets.push((definition, store::decode::<TargetCursor>(cursor)?));
+            targets.push((definition, cursor));
         }
     }
     // An altered definition may have members that the pointer did not name.
@@ -170,6 +178,22 @@ async fn read(
         loaded.push(target);
     }
     Ok(loaded)
+}
+
+/// A batch is no snapshot: the definition may have been read before somebody altered it, and the cursors
+/// after. A claim would then go by what is no longer declared, and its condition on the cursors would
+/// hold. Read once more, it is at least as new as they are; one that is newer loses the claim its write.
+async fn as_new_as(
+    ports: &Ports,
+    cursor: &TargetCursor,
+    definition: Stored<Definition>,
+) -> Result<Stored<Definition>, EngineError> {
+    if definition.rev >= cursor.definition_rev {
+        return Ok(definition);
+    }
+    let key = layout::definition(&definition.value.target.id);
+    let again = store::get::<Definition>(&*ports.items, key).await?;
+    Ok(again.unwrap_or(definition))
 }
 
 fn assemble(

@@ -141,7 +141,7 @@ pub async fn evaluate_one(ports: &Ports, target: &TargetId, trace: &TraceId) -> 
 pub async fn explain(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Explained>, EngineError> {
     let loaded = load::with_advice(ports, subjects).await?;
     let explained = loaded.into_iter().map(|loaded| {
-        let evaluation = loaded.evaluate();
+        let (evaluation, _) = loaded.evaluate_to_claim();
         let started = loaded.trigger(loaded.cursor.value.started.as_ref()).map(|started| started.value.clone());
         let definition = loaded.definition.value;
         let advice = loaded.advice.filter(|advice| advice.is_about(&definition.target));
@@ -158,10 +158,10 @@ async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again
         // The cursor was read between a claim's parts as this reader saw them: read again.
         let is_torn = loaded.cursor.value.open.is_some() && loaded.open().is_none();
         if !is_torn {
-            let evaluation = loaded.evaluate();
-            if let Some(plan) = &evaluation.plan {
+            let (evaluation, plan) = loaded.evaluate_to_claim();
+            if let Some(plan) = plan {
                 let key = plan.claim.key.clone();
-                if let Claimed::Done = claim::claim(ports, &loaded, plan.clone(), trace).await? {
+                if let Claimed::Done = claim::claim(ports, &loaded, plan, trace).await? {
                     return Ok(Evaluated { evaluation, claimed: Some(key), is_late: false });
                 }
             } else {

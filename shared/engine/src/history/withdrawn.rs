@@ -133,14 +133,14 @@ mod tests {
 
     fn version(epoch: u32, ordinal: u64, fingerprint: &str) -> Version {
         let position = Position { epoch: Epoch(epoch), ordinal: Ordinal(ordinal) };
-        Version { position, fingerprint: Fingerprint(fingerprint.to_owned()), snapshot_id: ordinal.to_string() }
+        Version { position, fingerprint: Fingerprint::from(fingerprint), snapshot_id: ordinal.to_string().into() }
     }
 
     fn hold(withdrawn: Option<Version>, newest: Option<(u64, &str)>) -> RewriteHold {
         RewriteHold {
             evidence: "seen".to_owned(),
             withdrawn,
-            storage_newest: newest.map(|(ordinal, print)| (Ordinal(ordinal), Fingerprint(print.to_owned()))),
+            storage_newest: newest.map(|(ordinal, print)| (Ordinal(ordinal), Fingerprint::from(print))),
             first_seen: Timestamp::UNIX_EPOCH,
             confirmed_at: None,
         }

@@ -11,7 +11,6 @@ use serde::Serialize;
 use super::keep;
 use super::walk::{MAX_STEPS, MAX_TABLES, lineages};
 use crate::EngineError;
-use crate::assets::NO_PROJECT;
 use crate::layout;
 use crate::ports::Ports;
 use crate::records::AssetHead;
@@ -120,8 +119,7 @@ async fn visible(ports: &Ports, project: ProjectCode, assets: &[AssetId]) -> Res
     let mut seen = BTreeSet::new();
     for (asset, key) in assets.iter().zip(&keys) {
         if let Some(item) = store::pick(&items, key) {
-            let owner = store::decode::<AssetHead>(item)?.value.project;
-            if owner == project || owner == NO_PROJECT {
+            if store::decode::<AssetHead>(item)?.value.is_visible_to(project) {
                 seen.insert(*asset);
             }
         }

@@ -249,7 +249,7 @@ impl Reader<'_> {
         let withdrawn = Version {
             position: Position { epoch: state.epoch, ordinal },
             fingerprint: entry.fingerprint.clone(),
-            snapshot_id: version.to_string(),
+            snapshot_id: version.to_string().into(),
         };
         let hold = RewriteHold { withdrawn: Some(withdrawn), ..self.table.sighting(state, evidence) };
         Ok(Reading::of(Evidence::RewriteSighted(hold)))

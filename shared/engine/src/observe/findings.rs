@@ -33,8 +33,17 @@ impl Finding {
     }
 }
 
+/// What a reader says about a file that is no commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Remark {
+    /// What tells its event from others; absent where none is kept.
+    pub(super) token: Option<String>,
+    /// What it says.
+    pub(super) text: String,
+}
+
 /// What a read found, oldest first.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(super) struct Reading {
     /// The findings.
     pub(super) findings: Vec<Finding>,
@@ -44,6 +53,12 @@ pub(super) struct Reading {
     pub(super) verified: bool,
     /// Other branches that moved in the same files, of formats where one file holds them all.
     pub(super) branches: BTreeSet<String>,
+    /// What was met beside the commits.
+    pub(super) remarks: Vec<Remark>,
+    /// A file was notified that may become a commit in a moment.
+    pub(super) look_again: bool,
+    /// The read failed in a way that a later try may mend, after what it found has been recorded.
+    pub(super) failed: Option<EngineError>,
     /// The tags that a scan has seen, where they are others than last time.
     pub(super) tags: Option<TagsSeen>,
 }
@@ -111,6 +126,15 @@ pub(super) fn apply(
             }
         }
     }
+    for remark in &reading.remarks {
+        let outcome = Outcome::Ignored(remark.text.clone());
+        outcomes.push((EventKind::SnapshotCommitted, outcome.clone()));
+        if let Some(token) = remark.token.clone().filter(|_| next != head.value) {
+            let kind = EventKind::SnapshotCommitted;
+            let record = Record { kind, token, outcome, commit: None, evidence: None, detail: None };
+            events.push(event(hint, &next, record, now, retention)?);
+        }
+    }
     if reading.verified {
         next_ring.unverified = None;
     }
@@ -169,10 +193,15 @@ fn counted<'a>(head: &AssetHead, pointers: &[Pointer], evidence: &'a Evidence) -
         }
         kept
     };
-    if keeps_watermark && keeps_partitions {
-        return Cow::Borrowed(evidence);
-    }
+    let counts_whole = |commit: &Commit| {
+        (keeps_watermark || commit.watermark.is_none())
+            && (keeps_partitions || !commit.extra.contains_key("partitions"))
+    };
     match evidence {
+        Evidence::Commit(commit) if counts_whole(commit) => Cow::Borrowed(evidence),
+        Evidence::FirstRead(commits) | Evidence::RewriteAccepted(commits) if commits.iter().all(counts_whole) => {
+            Cow::Borrowed(evidence)
+        }
         Evidence::Commit(commit) => Cow::Owned(Evidence::Commit(Box::new(without(commit)))),
         Evidence::FirstRead(commits) => Cow::Owned(Evidence::FirstRead(commits.iter().map(without).collect())),
         Evidence::RewriteAccepted(commits) => {
@@ -241,7 +270,7 @@ fn records(finding: &Finding, outcome: &Outcome, was_held: bool, changed: bool) 
             vec![record(EventKind::HistoryRewritten, "withdrawn".to_owned(), detail)]
         }
         Evidence::TagCreated(name, entry) => {
-            let token = format!("{name}.{:020}.{}", entry.position.ordinal.0, entry.fingerprint.0);
+            let token = format!("{name}.{:020}.{}", entry.position.ordinal.0, entry.fingerprint);
             let detail = Some(format!("tag {name} names snapshot {}", entry.snapshot_id));
             let evidence = Some(PushedEvidence::Tag { name: name.clone(), version: Some(entry.clone()) });
             vec![Record { evidence, ..record(EventKind::TagCreated, token, detail) }]
@@ -294,7 +323,7 @@ fn expired(gap: &Gap) -> Record {
 
 fn sighted(hold: &RewriteHold, outcome: &Outcome) -> Record {
     let token =
-        hold.withdrawn.as_ref().map(|version| format!("{:020}.{}", version.position.ordinal.0, version.fingerprint.0));
+        hold.withdrawn.as_ref().map(|version| format!("{:020}.{}", version.position.ordinal.0, version.fingerprint));
     Record {
         kind: EventKind::HistoryRewritten,
         token: format!("sighted.{}.{}", token.unwrap_or_default(), layout::moment(hold.first_seen)),

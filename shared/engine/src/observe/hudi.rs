@@ -312,7 +312,10 @@ impl Seen {
 
     /// The writes among the newest versions.
     fn writes(&self) -> impl Iterator<Item = CommitId> {
-        self.ring.iter().filter_map(|fingerprint| fingerprint.0.parse().ok()).filter(|id: &CommitId| id.action.writes())
+        self.ring
+            .iter()
+            .filter_map(|fingerprint| fingerprint.as_str().parse().ok())
+            .filter(|id: &CommitId| id.action.writes())
     }
 }
 

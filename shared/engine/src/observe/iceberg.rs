@@ -1,9 +1,11 @@
-//! Reading an Iceberg table's metadata files after the known one, without a catalog.
+//! Reading an Iceberg table's metadata files after the known one.
 //!
 //! A metadata file proves nothing by itself: writers put it there before a catalog decides, and who
-//! loses a race leaves its file behind. So it is accepted when ancestry says that it was made from
-//! the accepted one before; of two files that were made from one, neither, until one of them was
-//! built upon. A file that was accepted alone and turns out to have lost is a rewrite.
+//! loses a race leaves its file behind. Where the asset names its catalog, that is asked for the
+//! current file, which was made from all others that ever were. Without one a file is accepted when
+//! ancestry says that it was made from the accepted one before; of two files that were made from one,
+//! neither, until one of them was built upon. A file that was accepted alone and turns out to have lost
+//! is a rewrite.
 //!
 //! The data version moves when the branch does. The first file of a table has the number 0, while
 //! ordinal 0 means "before the first commit": so the ordinal is the format's + 1.
@@ -11,8 +13,10 @@
 mod files;
 mod follows;
 mod note;
+mod notified;
+mod pointer;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use lakebell_domain::commit::Commit;
 use lakebell_domain::state::{AssetState, Evidence, RewriteHold, TagEntry, TroubleCode};
@@ -24,8 +28,11 @@ use super::table::{FIRST_READ_DEPTH, Stop, Table, keep_note, note_of, verified};
 use super::{Look, MAX_COMMITS_PER_WRITE};
 use crate::records::Ring;
 use files::{File, Row};
-use follows::{Follows, follows_of, line};
+use follows::{Follows, follows_of, follows_of_catalog, line};
 use note::Note;
+use notified::{missing, settle_notified, worth_reading, written_over};
+pub(super) use pointer::Asked;
+use pointer::{Folder, Said};
 
 /// Most files that are read before what they say is written.
 const MAX_FILES: usize = 24;
@@ -37,6 +44,9 @@ const FIRST_FILES: usize = 4;
 /// Reads one table or branch.
 pub(super) struct Reader<'a> {
     pub(super) table: Table<'a>,
+    pub(super) asked: Asked<'a>,
+    /// The property of summaries that is the watermark, where it is not the usual one.
+    pub(super) watermark: Option<&'a str>,
 }
 
 /// The files that a look read.
@@ -81,13 +91,28 @@ impl Reader<'_> {
 
     /// The newest file, and back from it to one with which the branch's data changed.
     async fn first_read(&self) -> Result<Reading, Stop> {
-        let rows = files::newest_first(&self.table).await?;
-        let mut files: Vec<File> = Vec::new();
-        let mut rest = rows.iter();
+        let said = match self.asked.say(&self.table, &Note::default()).await {
+            // Where no file lies either, there is no table yet, and all that comes is new.
+            Err(Stop::Trouble(code @ TroubleCode::NotInCatalog, detail)) => {
+                let reading = Reading::of(self.table.trouble(code, detail));
+                let is_empty = files::newest_first(&self.table).await?.is_empty();
+                let first = is_empty.then(|| Finding::new(Evidence::FirstRead(Vec::new())));
+                return Ok(Reading {
+                    findings: first.into_iter().chain(reading.findings).collect(),
+                    ..Reading::default()
+                });
+            }
+            said => said?,
+        };
+        let (folder, mut files, mut rest) = self.first_rows(&said).await?;
+        let anchor = match &said {
+            Said::At(pointer) => Anchor::Current(&pointer.row.name),
+            Said::Ancestry | Said::Nothing => Anchor::None,
+        };
         let (line, lost, is_whole) = loop {
             let before = files.len();
-            for row in rest.by_ref().take(FIRST_FILES) {
-                match files::read(&self.table, row).await {
+            for row in rest.drain(..FIRST_FILES.min(rest.len())) {
+                match files::read(&self.table, &folder, &row, self.watermark).await {
                     Ok(file) => files.extend(file),
                     // Beside the chain, or so old that nothing depends on it: the next look tells.
                     Err(Stop::Trouble(TroubleCode::Damaged, _)) if !files.is_empty() => {}
@@ -95,7 +120,7 @@ impl Reader<'_> {
                 }
             }
             let links: Vec<_> = files.iter().map(|file| file.link.clone()).collect();
-            let chain = resolve(&links, Anchor::None);
+            let chain = resolve(&links, anchor);
             let lost: Vec<String> = chain.orphans.into_iter().chain(chain.foreign).collect();
             let line = chain.accepted;
             let has_data = line.windows(2).any(|pair| {
@@ -104,7 +129,7 @@ impl Reader<'_> {
                     .zip(file)
                     .is_some_and(|(before, file)| self.step_after(before, file).changes_data() != Some(false))
             });
-            let is_whole = rest.len() == 0 || files.len() == before;
+            let is_whole = rest.is_empty() || files.len() == before;
             if has_data || is_whole || files.len() >= usize::try_from(FIRST_READ_DEPTH).unwrap_or(usize::MAX) {
                 break (line, lost, is_whole);
             }
@@ -112,6 +137,21 @@ impl Reader<'_> {
         files.retain(|file| line.contains(&file.name));
         files.sort_by_key(|file| line.iter().position(|name| *name == file.name));
         self.first_commits(&files, lost, is_whole)
+    }
+
+    /// Where a first read finds files, those that were read to learn that, and the others, newest first.
+    async fn first_rows(&self, said: &Said) -> Result<(Folder, Vec<File>, VecDeque<Row>), Stop> {
+        let pointer = match said {
+            Said::At(pointer) => pointer,
+            Said::Ancestry => {
+                return Ok((Folder::of(&self.table), Vec::new(), files::newest_first(&self.table).await?.into()));
+            }
+            Said::Nothing => return Ok((Folder::of(&self.table), Vec::new(), VecDeque::new())),
+        };
+        let tip = files::read(&self.table, &pointer.folder, &pointer.row, self.watermark).await?;
+        let tip = tip.ok_or_else(|| missing(pointer))?;
+        let before = tip.link.log.iter().rev().map(|name| Row::any(name)).collect();
+        Ok((pointer.folder.clone(), vec![tip], before))
     }
 
     /// The commits of a first read: the newest, and back from it to one that changed data.
@@ -154,25 +194,50 @@ impl Reader<'_> {
         Ok(Reading { findings, verified: true, ..Reading::default() })
     }
 
+    /// Asks the catalog, reads what may follow the known file, and tells which of it does.
+    async fn following(&self, note: &Note, ring: &Ring, hinted: Option<&str>) -> Result<(Said, Read, Follows), Stop> {
+        let said = self.asked.say(&self.table, note).await?;
+        let (folder, candidates) = match &said {
+            Said::Ancestry => (Folder::of(&self.table), files::candidates(&self.table, note, ring, hinted).await?),
+            Said::Nothing => return Ok((said, Read::default(), Follows::default())),
+            Said::At(pointer) => (pointer.folder.clone(), worth_reading(pointer, note, hinted)),
+        };
+        let mut read = Read::default();
+        self.read_files(&mut read, &folder, &candidates).await?;
+        if let Said::At(pointer) = &said
+            && read.files.is_empty()
+            && read.damaged.is_empty()
+            && !candidates.is_empty()
+        {
+            return Err(missing(pointer));
+        }
+        let mut follows = self.follows(&said, &read.files, note);
+        while read.unread.is_empty() && read.tried.len() < MAX_FILES {
+            let between = between(&read, &follows, note, said == Said::Ancestry);
+            if between.is_empty() {
+                break;
+            }
+            self.read_files(&mut read, &folder, &between).await?;
+            follows = self.follows(&said, &read.files, note);
+        }
+        Ok((said, read, follows))
+    }
+
     /// The files after the known one.
     async fn advance(&self, state: &AssetState, ring: &Ring, hinted: Option<&str>) -> Result<Reading, Stop> {
         let mut note: Note = note_of(state);
         let before = note.clone();
-        let candidates = files::candidates(&self.table, &note, ring, hinted).await?;
-        let mut read = Read::default();
-        self.read_files(&mut read, &candidates).await?;
-        let mut follows = follows_of(&read.files, &note, self.branch());
-        while read.unread.is_empty() && read.tried.len() < MAX_FILES {
-            let between = between(&read, &follows, &note);
-            if between.is_empty() {
-                break;
-            }
-            self.read_files(&mut read, &between).await?;
-            follows = follows_of(&read.files, &note, self.branch());
-        }
+        let (said, read, mut follows) = self.following(&note, ring, hinted).await?;
         let mut reading = Reading { more: !read.unread.is_empty(), ..Reading::default() };
         if let Some(evidence) = follows.rewritten.as_ref().filter(|_| follows.accepted.is_empty()) {
             return Ok(self.sighted(state, evidence.clone()));
+        }
+        if let Said::At(pointer) = &said {
+            let tip = read.files.iter().find(|file| file.name == pointer.row.name);
+            if let Some(evidence) = tip.and_then(|tip| written_over(tip, &note, self.branch())) {
+                return Ok(self.sighted(state, evidence));
+            }
+            settle_notified(&mut note, tip, hinted, &mut follows, &mut reading);
         }
         if let Some(twin) = follows.twin.clone() {
             let loser = std::mem::replace(&mut note.file, twin);
@@ -249,9 +314,21 @@ impl Reader<'_> {
         Ok(reading)
     }
 
+    /// Which files follow the known one, by the catalog or by ancestry.
+    fn follows(&self, said: &Said, files: &[File], note: &Note) -> Follows {
+        match said {
+            Said::Ancestry => follows_of(files, note, self.branch()),
+            Said::Nothing => Follows::default(),
+            Said::At(pointer) => {
+                let tip = files.iter().find(|file| file.name == pointer.row.name);
+                tip.map(|tip| follows_of_catalog(tip, note, self.branch())).unwrap_or_default()
+            }
+        }
+    }
+
     /// Reads candidates up to a bound, the newest one always: its log tells which of the others it was
     /// made from.
-    async fn read_files(&self, read: &mut Read, rows: &[Row]) -> Result<(), Stop> {
+    async fn read_files(&self, read: &mut Read, folder: &Folder, rows: &[Row]) -> Result<(), Stop> {
         let others = &rows[..rows.len().saturating_sub(1)];
         for row in rows.last().into_iter().chain(others) {
             let snapshots: usize = read.files.iter().map(|file| file.metadata.snapshots().len()).sum();
@@ -261,7 +338,7 @@ impl Reader<'_> {
                 continue;
             }
             read.tried.insert(row.name.clone());
-            match files::read(&self.table, row).await {
+            match files::read(&self.table, folder, row, self.watermark).await {
                 Ok(file) => read.files.extend(file),
                 Err(Stop::Trouble(code @ TroubleCode::Damaged, detail)) => {
                     read.damaged.push((row.clone(), code, detail));
@@ -350,18 +427,22 @@ fn take(state: &AssetState, reading: &mut Reading, tags: &mut BTreeMap<String, S
 
 /// What the newest accepted file names between the known one and itself and no listing showed,
 /// because numbers begin again, or because its own log is short.
-fn between(read: &Read, follows: &Follows, note: &Note) -> Vec<Row> {
+fn between(read: &Read, follows: &Follows, note: &Note, is_listed: bool) -> Vec<Row> {
     let newest = follows.accepted.last().or(follows.twin.as_ref());
     let newest = newest.and_then(|name| read.files.iter().find(|file| file.name == *name));
-    let Some(newest) = newest.filter(|_| note.knows_a_file()) else { return Vec::new() };
+    // Before the first file a listing has shown all there are.
+    let Some(newest) = newest.filter(|_| note.knows_a_file() || !is_listed) else { return Vec::new() };
     let oldest = read.files.iter().filter(|file| follows.accepted.contains(&file.name));
     let oldest = oldest.min_by_key(|file| follows.accepted.iter().position(|name| *name == file.name));
     let base = if newest.link.log.contains(&note.file) { Some(&note.file) } else { note.parent.as_ref() };
     let later = |file: &File| base.map_or_else(|| file.link.log.clone(), |base| after(base, &file.link.log).to_vec());
     let mut names = later(newest);
     names.extend(oldest.into_iter().flat_map(later));
-    let is_new = |name: &String| *name != note.file && !read.tried.contains(name);
-    names.iter().filter(|name| is_new(name)).filter_map(|name| Row::named(name)).take(MAX_FILES).collect()
+    let mut seen = BTreeSet::new();
+    names.retain(|name| *name != note.file && !read.tried.contains(name) && seen.insert(name.clone()));
+    // What a catalog's file names may be called anything.
+    let row = |name: &String| if is_listed { Row::named(name) } else { Some(Row::any(name)) };
+    names.iter().filter_map(row).take(MAX_FILES).collect()
 }
 
 /// What a log names after a file; all of it where it does not name the file.

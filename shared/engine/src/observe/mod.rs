@@ -29,9 +29,11 @@ use lakebell_domain::notice::Notice;
 use lakebell_domain::state::AssetState;
 use lakebell_domain::version::Ordinal;
 
+use crate::asset_settings::AssetSettings;
 use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Item, Write, Written};
+use crate::ports::queue::Message;
 use crate::records::{AssetHead, Pointer, Ring};
 use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::{EngineError, ErrorKind};
@@ -42,6 +44,9 @@ pub const EVENT_RETENTION: SignedDuration = SignedDuration::from_hours(21 * 24);
 pub(crate) const HISTORY_RETENTION: SignedDuration = SignedDuration::from_hours(400 * 24);
 /// Most commits read and written in one go; a transaction takes 100 actions.
 const MAX_COMMITS_PER_WRITE: usize = 90;
+/// How long after a notification the catalog is asked once more, where it has not named the file that
+/// was notified: writers put it there just before they ask the catalog to take it.
+const AGAIN_SECONDS: u32 = 10;
 /// Most goes in one call; what is left is sent on as a message.
 const MAX_GOES: usize = 20;
 
@@ -141,13 +146,20 @@ pub(crate) async fn observe_branch(ports: &Ports, hint: &Hint) -> Result<(Observ
         notices(ports, &known.head.value, &applied.head);
         outcomes.extend(applied.outcomes);
         branches.extend(reading.branches);
+        if let Some(error) = reading.failed {
+            return Err(error.with("asset", hint.asset));
+        }
+        if reading.look_again {
+            let again = Message::Observe { asset: hint.asset, is_again: true, trace: hint.trace.clone() };
+            ports.queue.send_later(&again, AGAIN_SECONDS).await?;
+        }
         if !reading.more {
             let head = Stored { rev: applied.rev, value: applied.head };
             let observed = observed(hint.asset, Known { head, ..known }, outcomes);
             return Ok((follow_rewrite(ports, observed, &hint.trace).await?, branches));
         }
     }
-    let rest = crate::ports::queue::Message::Observe { asset: hint.asset, trace: hint.trace.clone() };
+    let rest = Message::Observe { asset: hint.asset, is_again: false, trace: hint.trace.clone() };
     ports.queue.send(&rest).await?;
     Ok((observed(hint.asset, load(ports, hint.asset).await?, outcomes), branches))
 }
@@ -229,7 +241,12 @@ async fn read(
     let reading = match head.key.format() {
         Format::Paimon => Box::pin(paimon::Reader { table: table() }.read(state, ring, look)).await,
         Format::Delta => Box::pin(delta::Reader { table: table() }.read(state, ring, look)).await,
-        Format::Iceberg => Box::pin(iceberg::Reader { table: table() }.read(state, ring, look)).await,
+        Format::Iceberg => {
+            let AssetSettings { catalog, watermark_property, .. } = &head.settings;
+            let asked = iceberg::Asked { catalog, catalogs: &*ports.catalogs, key: &head.key };
+            let reader = iceberg::Reader { table: table(), asked, watermark: watermark_property.as_deref() };
+            Box::pin(reader.read(state, ring, look)).await
+        }
         Format::Hudi => Box::pin(hudi::Reader { table: table() }.read(state, ring, look)).await,
     };
     table().settle(reading)
@@ -272,7 +289,10 @@ pub async fn accept_rewrite(ports: &Ports, asset: AssetId, trace: &TraceId) -> R
             ));
         }
         let fresh = AssetState::default();
-        let reading = read(ports, head, &fresh, &Ring::default(), &Look::Whole).await?;
+        let mut reading = read(ports, head, &fresh, &Ring::default(), &Look::Whole).await?;
+        if let Some(error) = reading.failed.take() {
+            return Err(error);
+        }
         let hint = Hint { asset, look: Look::Whole, source: Source::Push, trace: trace.clone() };
         let reading = reading.accepted();
         let applied = findings::apply(&hint, &known.head, &known.ring, &known.pointers, &reading, ports.clock.now())?;

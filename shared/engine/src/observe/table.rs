@@ -20,6 +20,8 @@ pub(super) const FIRST_READ_DEPTH: u64 = 8;
 /// A read that ended early: trouble to record, or an error to try again.
 pub(super) enum Stop {
     Trouble(TroubleCode, String),
+    /// Trouble to record, and then to be tried again.
+    Away(TroubleCode, EngineError),
     Error(EngineError),
 }
 
@@ -72,6 +74,10 @@ impl Table<'_> {
         match reading {
             Ok(reading) => Ok(reading),
             Err(Stop::Trouble(code, detail)) => Ok(Reading::of(self.trouble(code, detail))),
+            Err(Stop::Away(code, error)) => {
+                let trouble = self.trouble(code, error.message().to_owned());
+                Ok(Reading { failed: Some(error), ..Reading::of(trouble) })
+            }
             Err(Stop::Error(error)) => Err(error),
         }
     }

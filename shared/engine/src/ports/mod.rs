@@ -1,5 +1,6 @@
 //! What the use cases need from the outside, one narrow trait for each need.
 
+pub mod catalog;
 pub mod items;
 pub mod notices;
 pub mod queue;
@@ -16,6 +17,8 @@ pub struct Ports {
     pub items: Arc<dyn items::ItemStore>,
     /// The tables' own files.
     pub storage: Arc<dyn storage::TableStorage>,
+    /// The catalogs of the tables.
+    pub catalogs: Arc<dyn catalog::Catalogs>,
     /// The one kind of file that is written to a lake, where an asset asks for it.
     pub consumers: Arc<dyn storage::ConsumerFiles>,
     /// Messages to other functions.

@@ -70,6 +70,9 @@ pub enum Message {
     Observe {
         /// The asset.
         asset: AssetId,
+        /// A notification began it, whose file the table's catalog did not name yet.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_again: bool,
         /// From the hint to the instance.
         trace: TraceId,
     },
@@ -81,6 +84,9 @@ pub enum Message {
         trace: TraceId,
     },
 }
+
+/// The longest time that a message can be put off, by the API reference of SQS.
+pub const MAX_DELAY_SECONDS: u32 = 900;
 
 impl Message {
     /// Whether it goes to the dispatcher, which alone knows the scheduler; the others go to the watcher.
@@ -116,4 +122,7 @@ impl Message {
 pub trait Queue: Send + Sync {
     /// Sends one message; it is durable once this returns.
     async fn send(&self, message: &Message) -> Result<(), EngineError>;
+
+    /// The same, to be delivered after so many seconds; at most [`MAX_DELAY_SECONDS`].
+    async fn send_later(&self, message: &Message, seconds: u32) -> Result<(), EngineError>;
 }

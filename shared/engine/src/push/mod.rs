@@ -219,7 +219,7 @@ async fn push_by(
     };
     let push = Push { ports, asset, pushed, trace };
     let (outcome, observed) = match claim {
-        Claim::Hint(look) => hint::follow(&push, look).await?,
+        Claim::Hint(look) => Box::pin(hint::follow(&push, look)).await?,
         Claim::Lineage => {
             let receipt = push.keep_lineage().await?;
             let evaluated = if pushed.kind == EventKind::JobStatusChanged {
@@ -232,7 +232,7 @@ async fn push_by(
             };
             return Ok(Accepted { receipt, evaluated, loops });
         }
-        Claim::Writers(claim) => record::take(&push, &claim).await?,
+        Claim::Writers(claim) => Box::pin(record::take(&push, &claim)).await?,
     };
     let evaluated = Box::pin(evaluate::evaluate_dependents(ports, &observed, trace)).await?;
     Ok(Accepted { receipt: Receipt::Looked(outcome), evaluated, loops })

@@ -76,13 +76,15 @@ pub async fn declare(
     lineage::refuse_self_loop(spec, &writes, &KnownAssets::default())?;
     let prefixes = subscribe::prefixes(spec);
     subscribe::put(ports, &id, &prefixes).await?;
-    let assets = find_assets(ports, spec).await?;
+    let assets = find_assets(ports, project, spec).await?;
     // A table may be known under another name than the one that it is written by.
     lineage::refuse_self_loop(spec, &writes, &assets)?;
     for _ in 0..MAX_LOST_RACES {
         let known = load(ports, &id).await?;
         let named = snapshots::ordinals(&assets);
-        let begin = Begin::Declared(&spec.start_from, &named);
+        // What is new in the same declaration is a table that its prefixes take in, registered since.
+        let is_same = known.live().is_some_and(|live| live.spec == *spec);
+        let begin = if is_same { Begin::AtZero } else { Begin::Declared(&spec.start_from, &named) };
         let Some((definition, is_changed)) = put(ports, &known, project, spec, &assets, begin).await? else { continue };
         if let (Some(before), true) = (known.definition.as_ref(), is_changed) {
             let kept: Vec<AssetPrefix> = prefixes.iter().cloned().collect();
@@ -108,7 +110,7 @@ pub async fn find(ports: &Ports, id: &TargetId) -> Result<Definition, EngineErro
 /// Errors: `Invalid` with the field; `NotFound` for an asset that is not registered.
 pub async fn resolve(ports: &Ports, project: ProjectCode, spec: &TargetSpec) -> Result<Target, EngineError> {
     spec.check()?;
-    let assets = find_assets(ports, spec).await?;
+    let assets = find_assets(ports, project, spec).await?;
     Ok(spec.resolve(project, 1, &assets)?)
 }
 
@@ -119,7 +121,7 @@ pub async fn take_in(ports: &Ports, id: &TargetId, trace: &TraceId) -> Result<Op
         let known = load(ports, id).await?;
         let (Some(live), Some(definition)) = (known.live(), &known.definition) else { return Ok(None) };
         let spec = live.spec.clone();
-        let assets = find_assets(ports, &spec).await?;
+        let assets = find_assets(ports, id.project, &spec).await?;
         let is_put = match put(ports, &known, id.project, &spec, &assets, Begin::AtZero).await {
             Ok(put) => put.is_some(),
             // What it was declared to be cannot be met any more: it keeps its cursors and says so.
@@ -165,7 +167,7 @@ pub(crate) async fn begin_anew(ports: &Ports, id: &TargetId) -> Result<(), Engin
             since: Some(ports.clock.now()),
             ..TargetCursor::default()
         };
-        let assets = find_assets(ports, &anew.spec).await?;
+        let assets = find_assets(ports, id.project, &anew.spec).await?;
         let named = snapshots::ordinals(&assets);
         let begin = Begin::Declared(&anew.spec.start_from, &named);
         start::begin(&mut cursors, &anew.target, &heads, begin, |_, _| false);
@@ -207,7 +209,7 @@ async fn put(
     Ok(Some((definition, true)))
 }
 
-async fn find_assets(ports: &Ports, spec: &TargetSpec) -> Result<KnownAssets, EngineError> {
+async fn find_assets(ports: &Ports, project: ProjectCode, spec: &TargetSpec) -> Result<KnownAssets, EngineError> {
     let mut known = KnownAssets::default();
     for (group_at, group) in spec.groups.iter().enumerate() {
         for (at, dependency) in group.dependencies.iter().enumerate() {
@@ -215,13 +217,13 @@ async fn find_assets(ports: &Ports, spec: &TargetSpec) -> Result<KnownAssets, En
             match &dependency.asset {
                 AssetSelector::Key(key) if known.by_key.contains_key(key) => {}
                 AssetSelector::Key(key) => {
-                    let mut asset = find_asset(ports, key).await.map_err(|error| error.with("at", &field))?;
+                    let mut asset = find_asset(ports, project, key).await.map_err(|error| error.with("at", &field))?;
                     asset.snapshots = snapshots::find(ports, spec, key, asset.id).await?;
                     known.by_key.insert(key.clone(), asset);
                 }
                 AssetSelector::Prefix(prefix) if known.by_prefix.contains_key(prefix) => {}
                 AssetSelector::Prefix(prefix) => {
-                    known.by_prefix.insert(prefix.clone(), subscribe::members(ports, prefix).await?);
+                    known.by_prefix.insert(prefix.clone(), subscribe::members(ports, project, prefix).await?);
                 }
             }
         }
@@ -229,14 +231,16 @@ async fn find_assets(ports: &Ports, spec: &TargetSpec) -> Result<KnownAssets, En
     Ok(known)
 }
 
-async fn find_asset(ports: &Ports, key: &AssetKey) -> Result<KnownAsset, EngineError> {
+/// The asset with this key that the project may depend on.
+async fn find_asset(ports: &Ports, project: ProjectCode, key: &AssetKey) -> Result<KnownAsset, EngineError> {
     let head = match assets::lookup(ports, key).await? {
         Some(id) => Some((id, assets::head(ports, id).await?)),
         None => None,
     };
-    match head.filter(|(_, head)| head.value.deregistered_at.is_none()) {
+    let may = |head: &AssetHead| head.deregistered_at.is_none() && head.is_visible_to(project);
+    match head.filter(|(_, head)| may(&head.value)) {
         Some((id, head)) => Ok(KnownAsset { id, epoch: head.value.state.epoch, snapshots: BTreeMap::new() }),
-        None => Err(assets::unknown_asset(key, &assets::nearest(ports, key).await?)),
+        None => Err(assets::unknown_asset(key, Some(&assets::nearest(ports, project, key).await?))),
     }
 }
 

@@ -120,5 +120,5 @@ fn predecessor(format: Format, position: Position) -> Option<Version> {
     let ordinal = Ordinal(position.ordinal.0.checked_sub(1).filter(|ordinal| *ordinal > 0)?);
     let snapshot_id = snapshot_at(format, ordinal).unwrap_or_default();
     let position = Position { ordinal, ..position };
-    Some(Version { position, fingerprint: Fingerprint(String::new()), snapshot_id })
+    Some(Version { position, fingerprint: Fingerprint::from(""), snapshot_id: snapshot_id.into() })
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use lakebell_domain::asset::AssetKey;
-use lakebell_domain::ids::TargetId;
+use lakebell_domain::ids::{ProjectCode, TargetId};
 use lakebell_domain::target::{AssetPrefix, KnownAsset, Target, TargetSpec};
 
 use crate::EngineError;
@@ -15,7 +15,7 @@ use crate::assets;
 use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Key, Write, Written};
-use crate::records::Subscription;
+use crate::records::{RegisteredAsset, Subscription};
 use crate::store;
 
 /// The database of a key, as its subscriptions are kept under it.
@@ -44,10 +44,15 @@ pub(super) async fn put(ports: &Ports, target: &TargetId, prefixes: &BTreeSet<As
     Ok(())
 }
 
-/// The assets that a prefix takes in now.
-pub(super) async fn members(ports: &Ports, prefix: &AssetPrefix) -> Result<Vec<(AssetKey, KnownAsset)>, EngineError> {
+/// The assets that a prefix takes in now: those that the project may depend on.
+pub(super) async fn members(
+    ports: &Ports,
+    project: ProjectCode,
+    prefix: &AssetPrefix,
+) -> Result<Vec<(AssetKey, KnownAsset)>, EngineError> {
     let mut members = Vec::new();
-    for asset in assets::list(ports, None).await?.into_iter().filter(|asset| prefix.takes_in(&asset.key)) {
+    let may = |asset: &RegisteredAsset| prefix.takes_in(&asset.key) && asset.is_visible_to(project);
+    for asset in assets::list(ports, None).await?.into_iter().filter(may) {
         let head = assets::head(ports, asset.id).await?.value;
         let known =
             KnownAsset { id: asset.id, epoch: head.state.epoch, snapshots: std::collections::BTreeMap::default() };

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::support::{Deployment, PROJECT, spec, trace};
 
 impl Deployment {
-    async fn started() -> Self {
+    async fn with_three_starts() -> Self {
         let mut d = Self::with(&["a"]).await;
         d.declare(&spec("t", &[("g", json!("all"), &["a"])])).await;
         for _ in 0..3 {
@@ -39,7 +39,7 @@ impl Deployment {
         audit::read(&ports, PROJECT, &asked.id).await.unwrap()
     }
 
-    async fn found(&self) -> Vec<FindingKind> {
+    async fn findings(&self) -> Vec<FindingKind> {
         self.audit().await.result.unwrap().findings.into_iter().map(|finding| finding.kind).collect()
     }
 
@@ -55,14 +55,14 @@ impl Deployment {
 
 #[tokio::test]
 async fn a_deployment_that_did_nothing_wrong_is_clean() {
-    let d = Deployment::started().await;
+    let d = Deployment::with_three_starts().await;
     let result = d.audit().await.result.unwrap();
     assert_eq!((result.is_clean, result.triggers, result.instances), (true, 3, 3), "{:?}", result.findings);
 }
 
 #[tokio::test]
 async fn a_second_instance_is_found_recorded_and_told() {
-    let mut d = Deployment::started().await;
+    let mut d = Deployment::with_three_starts().await;
     d.scheduler.fault(StartFault::StartsTwice);
     d.commit("a", "APPEND").await;
     d.run_dispatcher().await;
@@ -73,23 +73,23 @@ async fn a_second_instance_is_found_recorded_and_told() {
     assert_eq!((finding.kind, finding.instance), (FindingKind::Extra, Some(d.scheduler.instances()[4].id)));
     assert_eq!(d.triggers("t")[3].extra_instances, [d.scheduler.instances()[4].id]);
     assert_eq!(d.world.notices.take().len(), 1);
-    assert_eq!(d.found().await, [FindingKind::Extra], "it is found again");
+    assert_eq!(d.findings().await, [FindingKind::Extra], "it is found again");
     assert!(d.world.notices.take().is_empty(), "and told once");
 }
 
 #[tokio::test]
 async fn what_the_scheduler_does_not_show_is_missing() {
-    let d = Deployment::started().await;
+    let d = Deployment::with_three_starts().await;
     d.scheduler.delete(d.scheduler.instances()[1].id);
-    assert_eq!(d.found().await, [FindingKind::Missing]);
+    assert_eq!(d.findings().await, [FindingKind::Missing]);
 }
 
 #[tokio::test]
 async fn an_instance_of_a_trigger_that_failed_or_is_not_recorded_is_told_apart() {
-    let d = Deployment::started().await;
+    let d = Deployment::with_three_starts().await;
     let key = d.triggers("t")[0].key.clone();
     d.tamper(&key, |doc| doc["status"] = json!({"step": "failed", "code": "X", "detail": "x"}));
-    assert_eq!(d.found().await, [FindingKind::Extra]);
+    assert_eq!(d.findings().await, [FindingKind::Extra]);
     d.tamper(&key, |doc| doc["status"] = json!({"step": "success", "assumed": false}));
     let request = StartRequest {
         project: PROJECT,
@@ -100,12 +100,12 @@ async fn an_instance_of_a_trigger_that_failed_or_is_not_recorded_is_told_apart()
         business_date: None,
     };
     d.scheduler.start(&ConnectionName::new("default").unwrap(), &request).await;
-    assert_eq!(d.found().await, [FindingKind::Unknown]);
+    assert_eq!(d.findings().await, [FindingKind::Unknown]);
 }
 
 #[tokio::test]
 async fn recorded_state_that_breaks_a_rule_is_found() {
-    let d = Deployment::started().await;
+    let d = Deployment::with_three_starts().await;
     let triggers = d.triggers("t");
     let earlier = serde_json::to_value(&triggers[0].bounds).unwrap()["g"].clone();
     d.tamper(&triggers[2].key, |doc| {
@@ -117,12 +117,12 @@ async fn recorded_state_that_breaks_a_rule_is_found() {
     let [finding] = &result.findings[..] else { panic!("{:?}", result.findings) };
     assert!(finding.detail.starts_with("rule 7"), "{finding:?}");
     d.tamper(&triggers[1].key, |doc| doc["status"] = json!({"step": "queued"}));
-    assert!(d.found().await.contains(&FindingKind::Rule), "an open trigger that its target does not name");
+    assert!(d.findings().await.contains(&FindingKind::Rule), "an open trigger that its target does not name");
 }
 
 #[tokio::test]
 async fn a_scheduler_that_is_away_leaves_workflows_uncompared() {
-    let d = Deployment::started().await;
+    let d = Deployment::with_three_starts().await;
     d.scheduler.refuse_reads(Some(Refusal { code: "HTTP_401".to_owned(), detail: "no".to_owned() }));
     let result = d.audit().await.result.unwrap();
     assert_eq!((result.is_clean, result.not_compared.len()), (false, 1));
@@ -130,7 +130,7 @@ async fn a_scheduler_that_is_away_leaves_workflows_uncompared() {
 
 #[tokio::test]
 async fn an_audit_that_comes_again_is_done_once() {
-    let d = Deployment::started().await;
+    let d = Deployment::with_three_starts().await;
     let ports = d.world.quiet_ports();
     let since = d.world.clock.now() - SignedDuration::from_hours(1);
     let asked = audit::ask(&ports, PROJECT, since, &trace()).await.unwrap();
@@ -144,7 +144,7 @@ async fn an_audit_that_comes_again_is_done_once() {
 
 #[tokio::test]
 async fn doctor_looks_at_connections_tables_and_timers() {
-    let d = Deployment::started().await;
+    let d = Deployment::with_three_starts().await;
     let ports = d.world.quiet_ports();
     let connection = json!({"name": "default", "url": "http://ds", "tokenSecret": "lakebell/x/connections/default"});
     let connection = serde_json::from_value(connection).unwrap();

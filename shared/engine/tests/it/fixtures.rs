@@ -7,8 +7,9 @@ mod replay;
 
 use lakebell_domain::asset::Format;
 use lakebell_testkit::SeededRandom;
+use serde_json::json;
 
-use cases::{Case, Step, cases};
+use cases::{Case, Step, cases, hadoop_tables, in_catalog};
 use replay::Replay;
 
 /// How many orders each case is replayed in.
@@ -47,9 +48,9 @@ fn assert_right(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-async fn every_history_in_its_own_order(format: Format) {
+async fn every_history_in_its_own_order(cases: Vec<Case>) {
     let mut wrong = Vec::new();
-    for case in cases(format).iter().filter(|case| case.is_readable()) {
+    for case in cases.iter().filter(|case| case.is_readable()) {
         let replay = in_order(case).await;
         // Before anything is scanned: notifications alone lead to every commit.
         wrong.extend(replay.wrong_count(case, "in order"));
@@ -60,9 +61,9 @@ async fn every_history_in_its_own_order(format: Format) {
     assert_right(&wrong);
 }
 
-async fn every_history_in_any_order(format: Format) {
+async fn every_history_in_any_order(cases: Vec<Case>) {
     let mut wrong = Vec::new();
-    for case in cases(format).iter().filter(|case| case.is_readable()) {
+    for case in cases.iter().filter(|case| case.is_readable()) {
         for seed in 1..=SEEDS {
             for lossy in [false, true] {
                 let replay = disordered(case, seed, lossy).await;
@@ -76,9 +77,9 @@ async fn every_history_in_any_order(format: Format) {
     assert_right(&wrong);
 }
 
-async fn every_history_with_nothing_notified(format: Format) {
+async fn every_history_with_nothing_notified(cases: Vec<Case>) {
     let mut wrong = Vec::new();
-    for case in cases(format).iter().filter(|case| case.is_readable()) {
+    for case in cases.iter().filter(|case| case.is_readable()) {
         let replay = Replay::begin(case).await;
         case.steps.iter().for_each(|step| replay.apply(step));
         replay.come_to_rest().await;
@@ -89,9 +90,9 @@ async fn every_history_with_nothing_notified(format: Format) {
 }
 
 /// A table that is registered when all of it is there.
-async fn every_history_registered_at_its_end(format: Format) {
+async fn every_history_registered_at_its_end(cases: Vec<Case>) {
     let mut wrong = Vec::new();
-    for case in cases(format).iter().filter(|case| case.is_readable()) {
+    for case in cases.iter().filter(|case| case.is_readable()) {
         let replay = Replay::begin_after(case).await;
         wrong.extend(replay.wrong_at_the_end(case, "registered late"));
         let trail = replay.trail();
@@ -103,9 +104,9 @@ async fn every_history_registered_at_its_end(format: Format) {
     assert_right(&wrong);
 }
 
-async fn every_damaged_history_says_where_it_stops(format: Format) {
+async fn every_damaged_history_says_where_it_stops(cases: Vec<Case>) {
     let mut met = 0;
-    for case in cases(format).iter().filter(|case| !case.is_readable()) {
+    for case in cases.iter().filter(|case| !case.is_readable()) {
         let main = in_order(case).await.state("main");
         assert!(main.trouble.is_some(), "{}: {:?}", case.name, main.table);
         met += 1;
@@ -114,39 +115,45 @@ async fn every_damaged_history_says_where_it_stops(format: Format) {
 }
 
 macro_rules! replayed {
-    ($module:ident, $format:expr) => {
+    ($module:ident, $cases:expr) => {
         mod $module {
-            use lakebell_domain::asset::Format;
+            use super::*;
 
             #[tokio::test]
             async fn in_its_own_order_each_data_commit_counts_once() {
-                super::every_history_in_its_own_order($format).await;
+                super::every_history_in_its_own_order($cases).await;
             }
 
             #[tokio::test]
             async fn in_any_order_doubled_late_and_lossy_it_ends_in_the_same_state() {
-                super::every_history_in_any_order($format).await;
+                super::every_history_in_any_order($cases).await;
             }
 
             #[tokio::test]
             async fn every_notification_lost_and_a_scan_at_the_end() {
-                super::every_history_with_nothing_notified($format).await;
+                super::every_history_with_nothing_notified($cases).await;
             }
 
             #[tokio::test]
             async fn registered_at_the_end_it_is_where_its_writer_left_it() {
-                super::every_history_registered_at_its_end($format).await;
-            }
-
-            #[tokio::test]
-            async fn a_damaged_history_says_where_it_stops() {
-                super::every_damaged_history_says_where_it_stops($format).await;
+                super::every_history_registered_at_its_end($cases).await;
             }
         }
     };
 }
 
-replayed!(paimon, Format::Paimon);
-replayed!(delta, Format::Delta);
-replayed!(iceberg, Format::Iceberg);
-replayed!(hudi, Format::Hudi);
+replayed!(paimon, cases(Format::Paimon));
+replayed!(delta, cases(Format::Delta));
+replayed!(iceberg, cases(Format::Iceberg));
+replayed!(hudi, cases(Format::Hudi));
+
+// The same where a catalog says which file is current.
+replayed!(iceberg_in_a_catalog, in_catalog(&json!({"type": "rest", "url": "https://catalog.internal"})));
+replayed!(iceberg_of_hadoop, hadoop_tables());
+
+#[tokio::test]
+async fn a_damaged_history_says_where_it_stops() {
+    for format in Format::ALL {
+        every_damaged_history_says_where_it_stops(cases(format)).await;
+    }
+}

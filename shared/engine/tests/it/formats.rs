@@ -45,8 +45,16 @@ impl Lake {
     }
 
     async fn try_register(&self, key: &str) -> Result<Registration, EngineError> {
-        let location = format!("s3://{BUCKET}/{ROOT}");
-        let spec = serde_json::from_value(serde_json::json!({"key": key, "location": location})).unwrap();
+        self.try_register_with(key, &serde_json::json!({})).await
+    }
+
+    /// With settings.
+    async fn try_register_with(&self, key: &str, settings: &serde_json::Value) -> Result<Registration, EngineError> {
+        let mut spec = serde_json::json!({"key": key, "location": format!("s3://{BUCKET}/{ROOT}")});
+        for (name, value) in settings.as_object().unwrap() {
+            spec[name] = value.clone();
+        }
+        let spec = serde_json::from_value(spec).unwrap();
         assets::register(&self.world.quiet_ports(), PROJECT, &spec, &trace()).await
     }
 

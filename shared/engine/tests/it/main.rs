@@ -13,6 +13,7 @@ mod evidence;
 mod fixtures;
 mod follow;
 mod formats;
+mod found;
 mod inbox;
 mod lineage;
 mod notices;

@@ -288,7 +288,7 @@ async fn a_lost_race_repeats_the_storage_read() {
         observe::observe(&other, &hint).await.unwrap();
     });
     d.notify("a", 2).await;
-    assert_eq!(d.head("a").state.table.unwrap().fingerprint.0, "other");
+    assert_eq!(d.head("a").state.table.unwrap().fingerprint.as_str(), "other");
 }
 
 #[tokio::test]

@@ -250,7 +250,7 @@ async fn a_delta_commit_names_the_partitions_that_it_touched() {
     let spec = AssetSpec::new(asset.clone(), location.parse().unwrap());
     let registered = assets::register(&d.world.quiet_ports(), PROJECT, &spec, &trace()).await.unwrap();
     declare(&d, &json!([{"asset": asset, "partition": "dt", "partitionFrom": "commit"}])).await;
-    let look = Message::Observe { asset: registered.id, trace: trace() };
+    let look = Message::Observe { asset: registered.id, is_again: false, trace: trace() };
     for (version, partition, changes) in [(1, "2", true), (2, "3", false), (3, "2", true)] {
         commit(version, partition, changes);
         d.carry(&look).await.unwrap();

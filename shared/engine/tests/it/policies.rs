@@ -441,11 +441,11 @@ async fn rewritten(d: &mut Deployment) {
     d.table("a").commit("APPEND", 9);
     d.table("a").commit("APPEND", 9);
     for _ in 0..2 {
-        let look = Message::Observe { asset: d.ids["a"], trace: trace() };
+        let look = Message::Observe { asset: d.ids["a"], is_again: false, trace: trace() };
         d.carry(&look).await.unwrap();
         d.world.clock.advance(Duration::from_secs(61));
     }
-    let look = Message::Observe { asset: d.ids["a"], trace: trace() };
+    let look = Message::Observe { asset: d.ids["a"], is_again: false, trace: trace() };
     d.carry(&look).await.unwrap();
     d.run_dispatcher().await;
 }
@@ -476,7 +476,7 @@ async fn a_rewrite_is_followed_where_every_target_says_so() {
     rewritten(&mut d).await;
     assert_eq!(d.head("a").state.epoch.0, 0, "two reads agree, and an hour has not passed");
     d.world.clock.advance(Duration::from_hours(1));
-    d.carry(&Message::Observe { asset: d.ids["a"], trace: trace() }).await.unwrap();
+    d.carry(&Message::Observe { asset: d.ids["a"], is_again: false, trace: trace() }).await.unwrap();
     assert_eq!(d.head("a").state.epoch.0, 1);
 }
 

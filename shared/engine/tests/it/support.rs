@@ -183,7 +183,7 @@ impl Deployment {
                 let deadline = self.world.clock.now() + SignedDuration::from_secs(30);
                 compensate::look_for_tables(&ports, warehouse, trace, deadline).await.map(|_| None)
             }
-            Message::Observe { asset, trace } => {
+            Message::Observe { asset, trace, .. } => {
                 let hint = lakebell_engine::observe::Hint {
                     asset: *asset,
                     look: lakebell_engine::observe::Look::Whole,

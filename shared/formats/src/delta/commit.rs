@@ -123,7 +123,7 @@ impl DeltaCommit {
     pub fn fingerprint(&self) -> Fingerprint {
         let txn_id = self.info.as_ref().and_then(|info| info.txn_id.as_ref());
         let usable = txn_id.filter(|id| id.len() <= MAX_TXN_ID_BYTES);
-        Fingerprint(usable.unwrap_or(&self.digest).clone())
+        Fingerprint::from(usable.unwrap_or(&self.digest).as_str())
     }
 
     /// Whether the commit changed data: whether any `add` or `remove` says so. Operations are free

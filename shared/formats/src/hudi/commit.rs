@@ -39,7 +39,7 @@ impl CommitId {
 
     /// Its text, which recorded state holds and [`CommitId::from_str`] reads: `INSTANT.ACTION`.
     pub fn fingerprint(self) -> Fingerprint {
-        Fingerprint(self.to_string())
+        Fingerprint::from(self.to_string())
     }
 }
 

@@ -27,7 +27,7 @@ impl Metadata {
         let uuid = self.table_uuid.as_ref().map(|uuid| uuid.to_ascii_lowercase());
         let parts = json!([uuid, file_name(file), self.head(branch)]);
         let digest = Sha256::digest(format!("iceberg-commit-v1\n{parts}").as_bytes());
-        Fingerprint(digest.iter().take(16).fold(String::with_capacity(32), |mut hex, byte| {
+        Fingerprint::from(digest.iter().take(16).fold(String::with_capacity(32), |mut hex, byte| {
             let _ = write!(hex, "{byte:02x}");
             hex
         }))

@@ -138,7 +138,7 @@ impl Snapshot {
     /// Recorded state holds these values: the digest must never change.
     pub fn fingerprint(&self) -> Fingerprint {
         if let Some(uuid) = self.uuid.as_ref().filter(|uuid| uuid.len() <= MAX_UUID_BYTES) {
-            return Fingerprint(uuid.clone());
+            return Fingerprint::from(uuid.as_str());
         }
         let identifier = self.commit_identifier.as_ref().map(ToString::to_string);
         let mut parts = json!([self.commit_user, identifier, self.commit_kind, self.time_millis]);
@@ -146,7 +146,9 @@ impl Snapshot {
             list.push(Value::from(overlong.as_str()));
         }
         let digest = Sha256::digest(format!("paimon-snapshot-v1\n{parts}").as_bytes());
-        Fingerprint(digest.iter().take(16).fold(String::with_capacity(32), |hex, byte| hex + &format!("{byte:02x}")))
+        Fingerprint::from(
+            digest.iter().take(16).fold(String::with_capacity(32), |hex, byte| hex + &format!("{byte:02x}")),
+        )
     }
 
     /// The event-time watermark; `None` where none was written or the one that means none.

@@ -31,7 +31,7 @@ fn read_all(bytes: &[u8]) {
     if let Ok(commit) = &read {
         let schema = commit.schema_after(None);
         let shared = commit.to_commit(schema.as_ref());
-        assert!(!shared.fingerprint.0.is_empty() && shared.fingerprint.0.len() <= 64);
+        assert!(!shared.fingerprint.as_str().is_empty() && shared.fingerprint.as_str().len() <= 64);
         assert!(shared.kind.0.chars().count() <= 257);
         assert!(json!(shared.extra).to_string().len() < 400_000);
         assert_eq!(commit.schema_after(schema.as_ref()), schema);

@@ -227,10 +227,7 @@ fn commits_say_how_they_are_ordered() {
     let metadata = CommitMetadata::parse(&files[&file.relative_key()]).unwrap();
     let commit = to_commit(&file, &metadata, Ordinal(1));
     assert_eq!(commit.extra["order"], "observation");
-    assert_eq!(
-        (commit.snapshot_id.as_str(), commit.fingerprint.0.as_str()),
-        ("20260101000001", "20260101000001.commit")
-    );
+    assert_eq!((commit.snapshot_id.as_str(), commit.fingerprint.as_str()), ("20260101000001", "20260101000001.commit"));
     assert_eq!((commit.delta_records, commit.changes_data), (Some(6), Some(true)));
     let instant: Instant = "20260101000001".parse().unwrap();
     assert_eq!(commit.committed_at, instant.millis_as_utc());

@@ -179,7 +179,7 @@ fn read_file_by_file_the_same_commits_count_in_order() {
         let commits = commits_to_main(&case, &expected_names(&expected));
         let ordinals: Vec<_> = commits.iter().map(|commit| commit.ordinal).collect();
         assert!(ordinals.is_sorted_by(|one, next| one < next), "{}: {ordinals:?}", name(&case));
-        let prints: BTreeSet<_> = commits.iter().map(|commit| &commit.fingerprint.0).collect();
+        let prints: BTreeSet<_> = commits.iter().map(|commit| commit.fingerprint.as_str()).collect();
         assert_eq!(prints.len(), commits.len(), "{}: fingerprints", name(&case));
 
         // What main did by the rows: those that moved it, the first of them without a file before.

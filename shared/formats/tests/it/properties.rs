@@ -18,7 +18,7 @@ fn read_all(bytes: &[u8]) {
     if let Ok(snapshot) = Snapshot::parse(bytes) {
         let schema = Schema::parse(SCHEMA).unwrap();
         let commit = snapshot.to_commit(schema.changelog_producer);
-        assert!(!commit.fingerprint.0.is_empty() && commit.fingerprint.0.len() <= 64);
+        assert!(!commit.fingerprint.as_str().is_empty() && commit.fingerprint.as_str().len() <= 64);
         assert_eq!(
             commit.watermark.map(|watermark| watermark.0),
             snapshot.watermark_raw.filter(|raw| *raw != i64::MIN)

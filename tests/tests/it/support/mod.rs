@@ -16,4 +16,4 @@ pub(crate) use lake::{Table, in_path};
 pub(crate) use scene::{Answer, Scene};
 pub(crate) use scheduler::Scheduler;
 pub(crate) use wait::{PATIENCE, until};
-pub(crate) use writer::Writer;
+pub(crate) use writer::{LakeWriter, Writer};

@@ -122,8 +122,16 @@ fn operation(route: &Route, schemas: &mut parts::Schemas) -> Value {
         "security": security(route),
     });
     if let Some(body) = shape.body {
-        let media: Map<String, Value> =
-            shape.media.iter().map(|media| ((*media).to_owned(), json!({"schema": body}))).collect();
+        let sample = shapes::sample(route.operation);
+        let described = |media: &&str| {
+            let mut described = json!({"schema": body});
+            // A batch is no structured event.
+            if let Some(sample) = sample.as_ref().filter(|_| *media != "application/cloudevents+json") {
+                described["example"] = sample.clone();
+            }
+            ((*media).to_owned(), described)
+        };
+        let media: Map<String, Value> = shape.media.iter().map(described).collect();
         operation["requestBody"] = json!({"required": shape.needs_body, "content": media});
     }
     operation
@@ -225,6 +233,16 @@ fn openapi_describes_the_answers_that_are_given() {
         }
     }
     assert!(checked > 30, "{checked}");
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            for (media, body) in operation["requestBody"]["content"].as_object().into_iter().flatten() {
+                if body.get("example").is_some() {
+                    validate(&document, &body["schema"], &body["example"])
+                        .unwrap_or_else(|error| panic!("{method} {path} {media}: {error}"));
+                }
+            }
+        }
+    }
     let errors = std::fs::read_dir(workspace().join("functions/push-api/golden")).unwrap();
     for entry in errors {
         let path = entry.unwrap().path();

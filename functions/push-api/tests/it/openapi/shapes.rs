@@ -100,12 +100,42 @@ fn shown_once(carried: Value) -> Value {
     object(&always, &sometimes)
 }
 
+fn grant() -> Value {
+    object(&[("assetKey", string()), ("project", integer())], &[("askedAt", moment())])
+}
+
 fn carried() -> Value {
     json!({"enum": ["header", "path", "principal"]})
 }
 
 fn looked_at() -> Value {
     list(&open_object(&[("kind", string()), ("outcome", string())], &[]))
+}
+
+/// A body that an operation takes, for people and for tools that begin with one.
+pub(super) fn sample(operation: Operation) -> Option<Value> {
+    let file = match operation {
+        Operation::RegisterAsset => "register-asset",
+        Operation::PushEvents | Operation::PushEventsByPath => "push-batch",
+        Operation::DeclareDependencies | Operation::ReplaySpec => "declare-target",
+        Operation::PauseTarget | Operation::ResumeTarget | Operation::ResetTarget | Operation::AcceptRewrite => {
+            "pause-target"
+        }
+        Operation::RedriveTrigger | Operation::SkipTrigger => "redrive-trigger",
+        Operation::FireTarget => "fire-target",
+        Operation::PassOver => "pass-over",
+        Operation::DecideTrigger => "decide-trigger",
+        Operation::PutConnection => "put-connection",
+        Operation::PutWarehouse => "put-warehouse",
+        Operation::SetProjectSwitch | Operation::SetGlobalSwitch => return Some(json!({"on": true, "by": "ana"})),
+        Operation::CreateToken => return Some(json!({"name": "flink prod", "rights": ["evidence"]})),
+        Operation::RotateToken => return Some(json!({"overlapHours": 24})),
+        Operation::GiveGrant => return Some(json!({"assetKey": "paimon://ods_db/orders", "project": 8})),
+        _ => return None,
+    };
+    let path = crate::support::workspace().join("events/push-api").join(format!("{file}.json"));
+    let event: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    Some(serde_json::from_str(event["body"].as_str().unwrap()).unwrap())
 }
 
 /// A document in the form of its writer: docs/writers.md names the forms.
@@ -328,6 +358,9 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
                 .may_take(object(&[], &[("overlapHours", overlap)]))
         }
         Operation::ListTokens => answers(page(&the("Token")), "tokens"),
+        Operation::ListGrants => answers(page(&grant()), "grants-given").fits(&["grants-asked"]),
+        Operation::GiveGrant => answers(grant(), "grant-given")
+            .takes(object(&[("assetKey", string()), ("project", json!({"type": "integer", "minimum": 1}))], &[])),
         Operation::ReadOpenApi => {
             let document = open_object(
                 &[("openapi", string()), ("paths", json!({"type": "object"}))],
@@ -339,6 +372,7 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
         | Operation::DeleteDependencies
         | Operation::DeleteConnection
         | Operation::DeleteWarehouse
+        | Operation::TakeBackGrant
         | Operation::RevokeToken => nothing(),
     }
 }

@@ -10,6 +10,7 @@ use lakebell_formats::{FormatError, ReadError};
 use tokio::sync::mpsc;
 
 use super::note::Note;
+use super::pointer::Folder;
 use crate::observe::table::{Stop, Table, damaged};
 use crate::ports::storage::{Listed, Listing, Opened};
 use crate::records::Ring;
@@ -111,16 +112,21 @@ pub(super) async fn newest_first(table: &Table<'_>) -> Result<Vec<Row>, Stop> {
     Ok(rows)
 }
 
-/// Reads a file; `None` where it is gone.
-pub(super) async fn read(table: &Table<'_>, row: &Row) -> Result<Option<File>, Stop> {
-    let key = format!("{METADATA_PREFIX}{}", row.name);
-    let Some(opened) = table.open(&key).await? else { return Ok(None) };
+/// Reads a file of a folder; `None` where it is gone. The watermark is that property of summaries.
+pub(super) async fn read(
+    table: &Table<'_>,
+    folder: &Folder,
+    row: &Row,
+    watermark: Option<&str>,
+) -> Result<Option<File>, Stop> {
+    let key = format!("{}{}", folder.prefix, row.name);
+    let Some(opened) = table.storage.open(&folder.bucket, &key).await? else { return Ok(None) };
     if opened.size > MAX_FILE_BYTES {
         let problem = format!("{key}: the file has {} bytes, at most {MAX_FILE_BYTES} are read", opened.size);
         return Err(Stop::Trouble(TroubleCode::Damaged, problem));
     }
     let etag = opened.etag.clone();
-    let metadata = match parse(opened).await {
+    let metadata = match parse(opened, watermark.unwrap_or(ReadOptions::WATERMARK_PROPERTY).to_owned()).await {
         Ok(metadata) => metadata,
         Err(Parsing::Format(error)) => return Err(damaged(&key, &error)),
         Err(Parsing::Store(error)) => return Err(error.into()),
@@ -136,11 +142,12 @@ enum Parsing {
 }
 
 /// Parses while the file comes, so that a large one is never in memory as a whole.
-async fn parse(opened: Opened) -> Result<Metadata, Parsing> {
+async fn parse(opened: Opened, watermark_property: String) -> Result<Metadata, Parsing> {
     let Opened { mut pieces, .. } = opened;
     let (sender, receiver) = mpsc::channel::<Vec<u8>>(PIECES_AHEAD);
     let parser = tokio::task::spawn_blocking(move || {
-        Metadata::read(Pipe { receiver, piece: Vec::new(), at: 0 }, ReadOptions::default())
+        let options = ReadOptions { watermark_property: &watermark_property };
+        Metadata::read(Pipe { receiver, piece: Vec::new(), at: 0 }, options)
     });
     let mut broken = None;
     loop {
@@ -197,7 +204,7 @@ impl Read for Pipe {
     }
 }
 
-fn row(listed: &Listed) -> Option<Row> {
+pub(super) fn row(listed: &Listed) -> Option<Row> {
     let name = listed.key.strip_prefix(METADATA_PREFIX)?;
     let modified = listed.modified.map(jiff::Timestamp::as_second);
     Some(Row { name: name.to_owned(), kind: kind_of(name)?, modified, etag: listed.etag.clone() })

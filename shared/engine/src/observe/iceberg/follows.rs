@@ -59,6 +59,64 @@ pub(super) fn follows_of(files: &[File], note: &Note, branch: &str) -> Follows {
     follows
 }
 
+/// Which files follow the known one, where a catalog names `tip` as the current one: all that it was
+/// made from were current before it.
+pub(super) fn follows_of_catalog(tip: &File, note: &Note, branch: &str) -> Follows {
+    let mut follows = Follows::default();
+    if !note.is_same_table(&tip.metadata) {
+        let uuid = tip.metadata.table_uuid.as_deref().unwrap_or_default();
+        follows.rewritten = Some(format!("the catalog names {}, which is of another table, {uuid}", tip.name));
+        return follows;
+    }
+    let mut line = tip.link.log.clone();
+    line.push(tip.name.clone());
+    let place = |name: &String| line.iter().rposition(|it| it == name);
+    if !note.knows_a_file() {
+        follows.accepted = line;
+    } else if let Some(at) = place(&note.file) {
+        follows.accepted = line.split_off(at + 1);
+    } else if note.parent.as_ref().and_then(place).is_some_and(|at| at + 1 < line.len()) {
+        follows.take_winner(&[tip], &line, note, branch);
+    } else if is_out_of_reach(tip, note, branch) {
+        follows.accepted = line;
+    } else if tip.metadata.head(branch) != note.head {
+        follows.rewritten =
+            Some(format!("the catalog names {}, which was not made from the recorded {}", tip.name, note.file));
+    }
+    // Else an older file at which the branch is where it is known to be: nothing is withdrawn.
+    follows
+}
+
+/// What a catalog's current file says about another file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is, or was, current.
+    OnTheChain,
+    /// Another file of its time was current instead.
+    Lost,
+    /// It is from before what the current file remembers.
+    Forgotten,
+    /// The catalog may name it yet.
+    Open,
+}
+
+/// What became of a file of this name, by the current one.
+pub(super) fn fate(name: &str, tip: &File) -> Fate {
+    let log = &tip.link.log;
+    if name == tip.name || log.iter().any(|entry| entry == name) {
+        return Fate::OnTheChain;
+    }
+    let Some((number, newest)) = files::rising(name).zip(files::rising(&tip.name)) else { return Fate::Open };
+    let oldest = log.iter().filter_map(|entry| files::rising(entry)).min().unwrap_or(newest);
+    if number > newest {
+        Fate::Open
+    } else if number < oldest {
+        Fate::Forgotten
+    } else {
+        Fate::Lost
+    }
+}
+
 impl Follows {
     /// The line that was built upon another file than the known one. Where the known snapshot lies on
     /// it, nothing that was seen has been withdrawn, and it goes on from there.

@@ -8,6 +8,8 @@ use super::files::File;
 
 /// Most files that lost a race whose names are kept: enough for all that one look can meet.
 const MAX_LOST: usize = 32;
+/// Most files that are waited for: those of writers that are at work at the same time.
+const MAX_WAITING: usize = 16;
 
 /// The newest accepted file, and what is needed of it once it is gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +38,12 @@ pub(super) struct Note {
     /// The store's clock, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) modified: Option<i64>,
+    /// Its entity tag, where the catalog's files may be written over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) etag: Option<String>,
+    /// Files that were notified and that the catalog has not named, newest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) waiting: Vec<String>,
     /// Files beside the chain that need not be read again, newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) lost: Vec<String>,
@@ -94,6 +102,7 @@ impl Note {
         self.uuid.clone_from(&file.link.table_uuid);
         self.updated = metadata.last_updated_ms;
         self.modified = file.modified;
+        self.etag = Some(file.etag.clone());
         self.head = metadata.head(branch);
         let number = self.head.and_then(|id| metadata.snapshot(id)).map(|head| head.sequence_number);
         self.sequence_number = number.filter(|number| *number > 0);
@@ -105,6 +114,14 @@ impl Note {
         let (head, sequence_number) = (self.head, self.sequence_number);
         self.accept(file, branch, ordinal);
         (self.head, self.sequence_number) = (head, sequence_number);
+    }
+
+    /// Waits for a file that the catalog may name yet.
+    pub(super) fn wait(&mut self, name: &str) {
+        if !self.waiting.iter().any(|known| known == name) {
+            self.waiting.push(name.to_owned());
+        }
+        self.waiting.drain(..self.waiting.len().saturating_sub(MAX_WAITING));
     }
 
     /// Keeps files that are beside the chain for good.

@@ -8,7 +8,7 @@ use lakebell_engine::asset_settings::{AssetSettings, BindVerdict, SchemaApproval
 use lakebell_engine::assets::{self, AssetSpec};
 use lakebell_engine::push::{self, Named, Pushed, Receipt};
 use lakebell_engine::records::Warehouse;
-use lakebell_engine::settings;
+use lakebell_engine::{ErrorKind, grants, settings};
 use lakebell_testkit::Op;
 use serde_json::{Value, json};
 
@@ -67,6 +67,10 @@ async fn neither_another_project_nor_a_warehouse_changes_settings() {
     d.set("a", &json!({"bindVerdict": "latest"})).await;
     let ports = d.world.quiet_ports();
     let spec = spec_of(&d, "a", &json!({}));
+    let refused = assets::register(&ports, ProjectCode(8), &spec, &trace()).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.about(assets::GRANT)), (ErrorKind::Conflict, Some("requested")));
+    // Nor does one that was granted reading it.
+    grants::give(&ports, PROJECT, &key("a"), ProjectCode(8), &trace()).await.unwrap();
     assets::register(&ports, ProjectCode(8), &spec, &trace()).await.unwrap();
     assert_eq!(d.head("a").settings.bind_verdict, BindVerdict::Latest);
     let warehouse: Warehouse =
@@ -81,14 +85,13 @@ fn settings_that_are_not_available_are_refused() {
     for (name, value) in [
         ("trust", json!("writer")),
         ("trust", json!("nobody")),
-        ("catalog", json!("rest")),
-        ("watermarkProperty", json!("x")),
+        ("catalog", json!("hive")),
         ("bindVerdict", json!("sometimes")),
         ("warehouse", json!("s3://lake")),
     ] {
         let document = json!({"key": key("a"), "location": "s3://lake/a", name: value});
         let error = serde_json::from_value::<AssetSpec>(document).unwrap_err().to_string();
-        let is_later = !["nobody", "sometimes", "s3://lake"].contains(&value.as_str().unwrap_or_default());
+        let is_later = !["nobody", "sometimes", "s3://lake", "hive"].contains(&value.as_str().unwrap_or_default());
         assert_eq!(error.contains("not available in this version"), is_later, "{name}: {error}");
     }
     let document = json!({"key": key("a"), "location": "s3://lake/a", "trust": "storage", "watermarkFrom": "push"});

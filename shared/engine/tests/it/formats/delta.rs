@@ -1,5 +1,7 @@
 //! Delta: long logs, tables in place of others, and what a look costs.
 
+mod million;
+
 use lakebell_domain::version::{Epoch, Ordinal};
 use lakebell_engine::watch::Watched;
 

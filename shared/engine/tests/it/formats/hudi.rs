@@ -217,6 +217,6 @@ async fn only_completed_actions_of_the_outer_table_are_commits() {
     lake.put(&two(4, 5, "clean"), "x");
     lake.notify(&two(4, 5, "clean")).await;
     let state = lake.state().await;
-    assert_eq!((state.table.unwrap().snapshot_id, state.data.unwrap().count), (instant(4), 1));
+    assert_eq!((state.table.unwrap().snapshot_id, state.data.unwrap().count), (instant(4).into(), 1));
     lake.assert_quiet_scan_costs(1, 2).await;
 }

@@ -1,6 +1,9 @@
 //! Iceberg without a catalog: races, branches that are set back, long histories, and what a look
 //! costs.
 
+mod catalog;
+mod hadoop;
+mod moves;
 mod random;
 
 use std::collections::BTreeMap;

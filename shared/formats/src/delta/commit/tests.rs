@@ -37,7 +37,7 @@ fn all_that_a_commit_says_reaches_the_common_terms() {
     ];
     let read = commit(&all);
     let shared = read.to_commit(read.schema_after(None).as_ref());
-    assert_eq!((shared.ordinal, shared.fingerprint), (Ordinal(7), Fingerprint("txn-7".into())));
+    assert_eq!((shared.ordinal, shared.fingerprint), (Ordinal(7), Fingerprint::from("txn-7")));
     assert_eq!((shared.snapshot_id.as_str(), shared.parent_id.as_deref()), ("7", Some("6")));
     assert_eq!((shared.kind.0.as_str(), shared.changes_data), ("WRITE", Some(true)));
     assert_eq!((shared.committed_at, shared.watermark), (Some(Millis(1_600)), None));
@@ -92,8 +92,8 @@ fn a_commit_need_not_say_who_it_is() {
 
 #[test]
 fn fingerprints_tell_commits_apart_and_never_change() {
-    let print = |actions: &[Value]| commit(actions).fingerprint().0;
-    let print_of = |text: &str| DeltaCommit::parse(text.as_bytes(), 7).unwrap().fingerprint().0;
+    let print = |actions: &[Value]| commit(actions).fingerprint();
+    let print_of = |text: &str| DeltaCommit::parse(text.as_bytes(), 7).unwrap().fingerprint();
     let plain = r#"{"commitInfo":{"operation":"WRITE","timestamp":1700000000000}}
 {"add":{"path":"a","dataChange":true}}"#;
     assert_eq!(print_of(plain), "8948e1fed45a0f7387ec7359a98a465b");
@@ -109,9 +109,9 @@ fn fingerprints_tell_commits_apart_and_never_change() {
         vec![add("a", &json!(true))],
         vec![json!({"domainMetadata": {"domain": "e"}})],
     ];
-    let all: std::collections::BTreeSet<String> = others.iter().map(|actions| print(actions)).collect();
+    let all: std::collections::BTreeSet<Fingerprint> = others.iter().map(|actions| print(actions)).collect();
     assert_eq!(all.len(), others.len());
-    assert!(!all.contains(&print(&plain)) && all.iter().all(|print| print.len() == 32));
+    assert!(!all.contains(&print(&plain)) && all.iter().all(|print| print.as_str().len() == 32));
     assert_eq!(print(&[info(&json!({"txnId": "t-1"})), add("a", &json!(true))]), "t-1");
 }
 

@@ -62,8 +62,8 @@ fn ordinals_come_from_completion_times_or_from_the_caller() {
 #[test]
 fn a_fingerprint_is_the_id_s_text_and_can_be_read_back() {
     let id = CommitId::of(&file(Action::ReplaceCommit, Some("20240418172803000")));
-    assert_eq!(id.fingerprint().0, "20240418172802262.replacecommit");
-    assert_eq!(id.fingerprint().0.parse(), Ok(id));
+    assert_eq!(id.fingerprint(), "20240418172802262.replacecommit");
+    assert_eq!(id.fingerprint().as_str().parse(), Ok(id));
     for text in
         ["", "20240418172802262", "20240418172802262.", "20240418172802262.x", "x.commit", "20240418172802262.commit.x"]
     {

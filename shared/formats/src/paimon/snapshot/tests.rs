@@ -36,7 +36,7 @@ fn the_newest_form_is_read_in_full() {
     }));
     let commit = snapshot.to_commit(Some(Producer::None));
     assert_eq!(commit.ordinal, Ordinal(7));
-    assert_eq!(commit.fingerprint, Fingerprint("5dc44946-0d06-4ff8-9f95-a00a4b53e26e".into()));
+    assert_eq!(commit.fingerprint, Fingerprint::from("5dc44946-0d06-4ff8-9f95-a00a4b53e26e"));
     assert_eq!((commit.snapshot_id.as_str(), commit.parent_id.as_deref()), ("7", Some("6")));
     assert_eq!(commit.kind, CommitKind("APPEND".into()));
     assert_eq!(commit.changes_data, Some(true));
@@ -122,9 +122,9 @@ fn counts_do_not_decide_what_changes_data() {
 
 #[test]
 fn the_uuid_is_the_fingerprint_and_else_a_digest_that_never_changes() {
-    assert_eq!(snapshot(&json!({"uuid": "u-1"})).fingerprint(), Fingerprint("u-1".into()));
+    assert_eq!(snapshot(&json!({"uuid": "u-1"})).fingerprint(), Fingerprint::from("u-1"));
     let golden = snapshot(&json!({})).fingerprint();
-    assert_eq!(golden.0, GOLDEN_FINGERPRINT);
+    assert_eq!(golden.as_str(), GOLDEN_FINGERPRINT);
     assert_eq!(snapshot(&json!({"uuid": ""})).fingerprint(), golden);
     let same_commit = json!({"id": 8, "totalRecordCount": 1, "schemaId": 5, "watermark": 3, "version": 2});
     assert_eq!(snapshot(&same_commit).fingerprint(), golden, "only what identifies a commit is in it");
@@ -142,7 +142,7 @@ fn the_uuid_is_the_fingerprint_and_else_a_digest_that_never_changes() {
     let mut seen = vec![golden];
     for other in others {
         let fingerprint = snapshot(&other).fingerprint();
-        assert_eq!(fingerprint.0.len(), 32);
+        assert_eq!(fingerprint.as_str().len(), 32);
         assert!(!seen.contains(&fingerprint), "{other}");
         seen.push(fingerprint);
     }

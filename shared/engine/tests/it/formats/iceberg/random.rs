@@ -158,7 +158,7 @@ impl Play {
         let label = format!("seed {seed}, {} losers", self.truth.losers);
         assert_eq!((&state.hold, &state.trouble, &state.hole), (&None, &None, &None), "{label}");
         let table = state.table.as_ref().unwrap();
-        assert_eq!(Some(table.snapshot_id.clone()), self.draft.head("main").map(|id| id.to_string()), "{label}");
+        assert_eq!(Some(table.snapshot_id.to_string()), self.draft.head("main").map(|id| id.to_string()), "{label}");
         assert_eq!(table.position.ordinal.0, self.truth.number, "{label}");
         if state.epoch.0 > 0 {
             assert!(self.truth.losers > 0, "{label}: a rewrite that nobody made");
