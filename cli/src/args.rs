@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
 use lakebell_domain::access::Right;
 use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TargetName, TokenId, TriggerKey};
@@ -126,6 +127,10 @@ pub(crate) enum Command {
         #[arg(long)]
         downstream: bool,
     },
+    /// Check what is recorded against the rules, and triggers against the scheduler's instances
+    Audit(AuditArgs),
+    /// Check the deployment and say what to do
+    Doctor,
     /// List tables that commit and are not registered
     Unregistered,
     /// Accept that an asset's history was rewritten; it starts anew from what is there
@@ -298,6 +303,17 @@ pub(crate) struct RedriveArgs {
     pub(crate) code: Option<String>,
     #[command(flatten)]
     pub(crate) by: By,
+}
+
+/// `audit`.
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// Triggers that were claimed since, as in 2026-01-15T00:00:00Z; the last 24 hours without it
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<Timestamp>,
+    /// How many seconds to wait for it
+    #[arg(long, value_name = "S", default_value_t = 120)]
+    pub(crate) wait: u64,
 }
 
 /// `decide`.

@@ -2,6 +2,7 @@
 
 mod apply;
 mod args;
+mod audit;
 mod client;
 mod control;
 mod delete;
@@ -80,6 +81,8 @@ async fn run(cli: Cli) -> Result<Report, CliError> {
         Command::Lineage { key, upstream, downstream } => {
             lineage::run(&api()?, of_project()?, key, lineage::direction(*upstream, *downstream)).await
         }
+        Command::Audit(args) => audit::audit(&api()?, of_project()?, args).await,
+        Command::Doctor => audit::doctor(&api()?).await,
         Command::Unregistered => lists::unregistered(&api()?, of_project()?).await,
         Command::AcceptRewrite { key } => lists::accept_rewrite(&api()?, of_project()?, key).await,
         Command::Observe { key } => lists::observe(&api()?, of_project()?, key).await,

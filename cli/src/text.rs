@@ -26,7 +26,7 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
 pub(crate) fn painted_word(word: &str) -> String {
     let style = match word {
         "READY" | "SUCCESS" | "advanced" | "stored" => GOOD,
-        "FAILED" | "UNKNOWN" | "refused" => BAD,
+        "FAILED" | "FAILURE" | "STOPPED" | "UNKNOWN" | "refused" => BAD,
         word if word.starts_with("BLOCKED_BY_") => BAD,
         "maintenance" | "duplicate" | "superseded" | "SKIPPED" => DIM,
         _ => WAIT,

@@ -23,7 +23,7 @@ pub(crate) async fn list(api: &Api, project: ProjectCode, args: &TriggersArgs) -
     }
     let path = ["projects", &project.to_string(), "asset-trigger-history"];
     let items = api.list(&path, &query, Some(args.limit)).await?;
-    let mut table = Table::new(["KEY", "CLAIMED", "TARGET", "STATUS", "WORKFLOW", "INSTANCE", "TAKES"]);
+    let mut table = Table::new(["KEY", "CLAIMED", "TARGET", "STATUS", "WORKFLOW", "INSTANCE", "ENDED", "TAKES"]);
     for item in &items {
         table.row([
             at(item, "/key"),
@@ -32,6 +32,7 @@ pub(crate) async fn list(api: &Api, project: ProjectCode, args: &TriggersArgs) -
             at(item, "/triggerStatus"),
             at(item, "/workflow"),
             at(item, "/instance"),
+            ended(item),
             summary(item),
         ]);
         table.paint_last(3);
@@ -43,6 +44,15 @@ pub(crate) async fn list(api: &Api, project: ProjectCode, args: &TriggersArgs) -
 fn target_name(item: &Value) -> String {
     let target = at(item, "/target");
     target.split_once('/').map_or(target.clone(), |(_, name)| name.to_owned())
+}
+
+/// How the workflow that it started is getting on: the end, or that there is none yet.
+fn ended(trigger: &Value) -> String {
+    match at(trigger, "/followed/state").as_str() {
+        "" => String::new(),
+        "UNSEEN" => "not yet".to_owned(),
+        state => state.to_lowercase(),
+    }
 }
 
 /// What it takes, its window, and why it was started where not because all conditions held.
@@ -128,6 +138,13 @@ fn snapshots(from: &str, to: &str) -> String {
     }
 }
 
+/// Further workflow instances that carry its key.
+fn extras(trigger: &Value) -> String {
+    let extras = trigger.get("extraInstances").and_then(Value::as_array).into_iter().flatten();
+    let extras: Vec<String> = extras.map(ToString::to_string).collect();
+    if extras.is_empty() { String::new() } else { format!("{} (stop these)", extras.join(", ")) }
+}
+
 /// One trigger.
 pub(crate) async fn show(api: &Api, project: ProjectCode, key: &TriggerKey) -> Result<Report, CliError> {
     let path = ["projects", &project.to_string(), "asset-trigger-history", key.as_str()];
@@ -146,6 +163,10 @@ fn detail(trigger: &Value) -> String {
             ("connection", at(trigger, "/connection")),
             ("instance", at(trigger, "/instance")),
             ("sensor", sensor(trigger)),
+            ("extra", extras(trigger)),
+            ("workflow is", ended(trigger)),
+            ("began", moment(&at(trigger, "/followed/startedAt"))),
+            ("ended", moment(&at(trigger, "/followed/endedAt"))),
             ("step", at(trigger, "/status/step")),
             ("code", at(trigger, "/status/code")),
             ("detail", at(trigger, "/status/detail")),

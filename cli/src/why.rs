@@ -92,7 +92,7 @@ pub(crate) async fn run(api: &Api, project: ProjectCode, target: Option<&str>) -
 /// One target with its verdict.
 pub(crate) fn explain(item: &Value) -> String {
     match item.get("evaluation").map(TargetVerdict::deserialize) {
-        Some(Ok(target)) => tree(&target, &warnings(item)),
+        Some(Ok(target)) => tree(&target, &warnings(item), last_start(item).as_deref()),
         _ => format!("{}: not evaluated yet\n", paint(BOLD, &at(item, "/definition/name"))),
     }
 }
@@ -103,7 +103,25 @@ fn warnings(item: &Value) -> Vec<&str> {
     warnings.filter_map(Value::as_str).collect()
 }
 
-fn tree(target: &TargetVerdict, warnings: &[&str]) -> String {
+/// The last start, and how its workflow is getting on.
+fn last_start(item: &Value) -> Option<String> {
+    let start = item.get("lastStart")?;
+    let state = at(start, "/followed/state");
+    let is = match state.as_str() {
+        "" => String::new(),
+        "UNSEEN" => ", its workflow was not seen yet".to_owned(),
+        "LOST" => ", its workflow had not ended when it was followed no longer".to_owned(),
+        "GONE" => ", its workflow is gone from the scheduler".to_owned(),
+        state => format!(", its workflow: {}", painted_word(state)),
+    };
+    let ended = match at(start, "/followed/endedAt").as_str() {
+        "" => String::new(),
+        ended => format!(" at {}", moment(ended)),
+    };
+    Some(format!("{}  {}{is}{ended}", at(start, "/trigger"), moment(&at(start, "/claimedAt"))))
+}
+
+fn tree(target: &TargetVerdict, warnings: &[&str], last_start: Option<&str>) -> String {
     let timed_out = target.timed_out.as_ref().map(|deadline| {
         format!("  {}  the deadline of {} has passed without a start", paint(BAD, "TIMED_OUT"), moment(deadline))
     });
@@ -129,6 +147,7 @@ fn tree(target: &TargetVerdict, warnings: &[&str]) -> String {
             format!("│  {}  {}  {versions}", paint(DIM, "which took"), at(taken, "/asset"))
         }));
     }
+    lines.extend(last_start.map(|start| format!("│  {}  {start}", paint(DIM, "last start"))));
     lines.extend(warnings.iter().map(|warning| format!("│  {}  {warning}", paint(WAIT, "warning"))));
     for (at, group) in target.groups.iter().enumerate() {
         let (branch, below) = if at + 1 == target.groups.len() { ("└─", "   ") } else { ("├─", "│  ") };

@@ -95,6 +95,7 @@ fn a_window_and_what_did_not_hold_are_shown() {
     trigger["ranges"][0]["hasBackfill"] = true.into();
     stub.fix(&format!("GET /projects/7/asset-trigger-history/{KEY}"), 200, trigger.clone());
     golden("trigger-forced.txt", &stub.run(&["trigger", KEY]).succeeded().out);
+    trigger["followed"] = json!({ "state": "RUNNING", "since": "2026-01-01T00:00:01Z", "runs": 1 });
     let list = json!({ "items": [trigger], "next": null });
     stub.fix("GET /projects/7/asset-trigger-history?limit=50", 200, list);
     golden("triggers-forced.txt", &stub.run(&["triggers"]).succeeded().out);
@@ -103,7 +104,13 @@ fn a_window_and_what_did_not_hold_are_shown() {
 #[test]
 fn a_trigger_is_shown_with_its_way() {
     let stub = Stub::start();
-    stub.fix(&format!("GET /projects/7/asset-trigger-history/{KEY}"), 200, trigger(0xabc));
+    let mut trigger = trigger(0xabc);
+    trigger["extraInstances"] = json!([3650]);
+    trigger["followed"] = json!({
+        "state": "FAILURE", "since": "2026-01-01T00:00:01Z", "toldAt": "2026-01-01T00:09:00Z", "runs": 1,
+        "startedAt": "2026-01-01T00:00:02Z", "endedAt": "2026-01-01T00:08:00Z",
+    });
+    stub.fix(&format!("GET /projects/7/asset-trigger-history/{KEY}"), 200, trigger);
     golden("trigger.txt", &stub.run(&["trigger", KEY]).succeeded().out);
 }
 

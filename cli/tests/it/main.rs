@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests, which the lints take for other code
 
 mod apply;
+mod audit;
 mod control;
 mod errors;
 mod inspect;

@@ -181,7 +181,10 @@ fn who_wrote_what_was_refused_and_what_to_know_of_the_workflow_are_shown() {
         { "asset": "paimon://d/payments" },
     ]);
     let stub = Stub::start();
-    let item = json!({ "evaluation": evaluation, "warnings": ["workflow 5 is offline: its triggers wait"] });
+    let followed = json!({ "state": "FAILURE", "since": "2026-01-01T00:00:01Z", "endedAt": "2026-01-01T00:08:00Z" });
+    let start = json!({ "trigger": "00ff", "claimedAt": "2026-01-01T00:00:00Z", "instance": 7, "followed": followed });
+    let warnings = ["workflow 5 is offline: its triggers wait"];
+    let item = json!({ "evaluation": evaluation, "warnings": warnings, "lastStart": start });
     stub.fix("GET /projects/7/asset-dependencies", 200, json!({ "items": [item], "next": null }));
     golden("why-writer.txt", &stub.run(&["why"]).succeeded().out);
 }

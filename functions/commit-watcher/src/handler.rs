@@ -14,7 +14,7 @@ use lakebell_engine::ports::queue::Message;
 use lakebell_engine::watch::Watched;
 use lakebell_engine::{EngineError, ErrorKind, compensate, consumer, store};
 pub use lakebell_lambda::ComeAgain;
-use lakebell_lambda::{deadline, hand_back, report_evaluated, report_worked};
+use lakebell_lambda::{deadline, deliver_notices, hand_back, report_evaluated, report_worked};
 use lambda_runtime::LambdaEvent;
 use serde_json::Value;
 use tracing::Instrument;
@@ -56,6 +56,7 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
         }
     }
     tracing::info!(deliveries = deliveries.len(), steps = steps.len(), again = again.len(), "an event was handled");
+    deliver_notices(context.watcher.ports(), &context.metrics).await;
     let ids: Vec<Option<&str>> = deliveries.iter().map(|delivery| delivery.id.as_deref()).collect();
     hand_back(&ids, &again)
 }
@@ -105,7 +106,7 @@ async fn work(work: &Work, trace: &TraceId, deadline: Timestamp, context: &Conte
             }
         }
         // The unwrapper refuses it.
-        Work::Message(Message::Dispatch { .. } | Message::Advise { .. }) => {}
+        Work::Message(_) => {}
     }
     Ok(())
 }
@@ -127,14 +128,7 @@ fn traces(deliveries: &[Delivery], context: &Context) -> Result<Vec<TraceId>, Co
 /// A message of Lakebell goes on with the trace that it carries.
 const fn trace_of(work: &Work) -> Option<&TraceId> {
     match work {
-        Work::Message(
-            Message::Dispatch { trace, .. }
-            | Message::Advise { trace, .. }
-            | Message::Evaluate { trace, .. }
-            | Message::Letters { trace, .. }
-            | Message::Observe { trace, .. }
-            | Message::LookForTables { trace, .. },
-        ) => Some(trace),
+        Work::Message(message) => Some(message.trace()),
         Work::Object(_) | Work::Entry(_) => None,
     }
 }

@@ -218,8 +218,8 @@ fn notification(value: &Value, layer: usize, findings: &mut Findings) {
 }
 
 fn message(value: &Value) -> Finding {
-    match serde_json::from_value(value.clone()) {
-        Ok(Message::Dispatch { .. } | Message::Advise { .. }) | Err(_) => Finding::Refused(Refused::UnknownMessage),
-        Ok(message) => Finding::Message(message),
+    match serde_json::from_value::<Message>(value.clone()) {
+        Ok(message) if !message.is_for_dispatcher() => Finding::Message(message),
+        Ok(_) | Err(_) => Finding::Refused(Refused::UnknownMessage),
     }
 }

@@ -3,8 +3,8 @@
 use jiff::SignedDuration;
 use lakebell_aws::Measure;
 use lakebell_engine::compensate::{self, Pass, Sweep};
-use lakebell_engine::{EngineError, store};
-use lakebell_lambda::deadline;
+use lakebell_engine::{EngineError, doctor, store};
+use lakebell_lambda::{deadline, deliver_notices};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
 
@@ -37,18 +37,34 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<(), 
         if let Some(pass) = compensate::resume(&context.ports, &trace, deadline).await? {
             log_pass(pass, &trace.to_string());
         }
+        deliver_notices(&context.ports, &context.metrics).await;
         return Ok(());
     }
     let pass = compensate::pass(&context.ports, &trace, deadline).await?;
+    if pass.is_complete {
+        let looked = doctor::look_when_due(&context.ports, &trace).await?;
+        tracing::info!(traceId = %trace, connections = looked, "asked for a look at connections");
+    }
     context.metrics.count(Measure::CompensationScan, &[]);
     log_pass(pass, &trace.to_string());
+    deliver_notices(&context.ports, &context.metrics).await;
     Ok(())
 }
 
 #[allow(non_snake_case)] // the field names of the logs
 fn log_sweep(swept: Sweep, traceId: &str) {
-    let Sweep { sent_again, woken, looked_into, moved, timed, letters } = swept;
-    tracing::info!(traceId, sentAgain = sent_again, woken, lookedInto = looked_into, moved, timed, letters, "swept");
+    let Sweep { sent_again, woken, looked_into, moved, timed, letters, followed } = swept;
+    tracing::info!(
+        traceId,
+        sentAgain = sent_again,
+        woken,
+        lookedInto = looked_into,
+        moved,
+        timed,
+        letters,
+        followed,
+        "swept"
+    );
 }
 
 #[allow(non_snake_case)] // the field names of the logs

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
-use jiff::Timestamp;
-use lakebell_domain::ids::TargetId;
+use jiff::{SignedDuration, Timestamp};
+use lakebell_domain::ids::{AuditId, ConnectionName, ProjectCode, TargetId, TriggerKey};
 use lakebell_engine::dispatch::Order;
 pub use lakebell_lambda::ComeAgain;
-use lakebell_lambda::{deadline, hand_back};
+use lakebell_lambda::{deadline, deliver_notices, hand_back};
 use lambda_runtime::LambdaEvent;
 use serde_json::Value;
 use tracing::Instrument;
@@ -15,6 +15,12 @@ use tracing::Instrument;
 use crate::context::Context;
 use crate::orders::{Work, deliveries};
 use crate::report;
+
+/// No question about a started workflow begins with less time than this.
+const ENOUGH_TO_ASK: SignedDuration = SignedDuration::from_secs(10);
+
+/// No comparison of a workflow begins with less time than this: a list has many pages.
+const ENOUGH_TO_COMPARE: SignedDuration = SignedDuration::from_secs(25);
 
 /// Handles a batch of messages, or one that came without a queue.
 ///
@@ -28,6 +34,18 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
             Ok(Work::Advise { target, trace }) => {
                 let span = tracing::info_span!("advise", traceId = %trace, target = %target);
                 advise(target, context).instrument(span).await
+            }
+            Ok(Work::LookAt { connection, trace }) => {
+                let span = tracing::info_span!("look", traceId = %trace, connection = %connection);
+                look_at(connection, context).instrument(span).await
+            }
+            Ok(Work::Audit { project, audit, trace }) => {
+                let span = tracing::info_span!("audit", traceId = %trace, project = %project, audit = %audit);
+                do_audit(*project, audit, deadline, context).instrument(span).await
+            }
+            Ok(Work::Follow { triggers, trace }) => {
+                let span = tracing::info_span!("follow", traceId = %trace);
+                follow(triggers, deadline, context).instrument(span).await
             }
             Ok(Work::Dispatch(order)) => {
                 let span = tracing::info_span!(
@@ -45,6 +63,7 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
             again.insert(at);
         }
     }
+    deliver_notices(&context.dispatcher.ports, &context.metrics).await;
     let ids: Vec<Option<&str>> = deliveries.iter().map(|delivery| delivery.id.as_deref()).collect();
     hand_back(&ids, &again)
 }
@@ -61,6 +80,48 @@ async fn dispatch(order: &Order, deadline: Timestamp, context: &Context) -> bool
         }
         Err(error) => {
             report::failed(&context.metrics, &error);
+            error.retryable()
+        }
+    }
+}
+
+/// The same for a look at a connection.
+async fn look_at(connection: &ConnectionName, context: &Context) -> bool {
+    match context.dispatcher.look_at(connection).await {
+        Ok(look) => {
+            report::looked(&context.metrics, connection, &look, context.dispatcher.ports.clock.now());
+            false
+        }
+        Err(error) => {
+            report::question_failed(&error);
+            error.retryable()
+        }
+    }
+}
+
+/// The same for an audit. What there is no time for is named in its result.
+async fn do_audit(project: ProjectCode, audit: &AuditId, deadline: Timestamp, context: &Context) -> bool {
+    match context.dispatcher.audit(project, audit, deadline - ENOUGH_TO_COMPARE).await {
+        Ok(audit) => {
+            report::audited(&context.metrics, audit.as_ref());
+            false
+        }
+        Err(error) => {
+            report::question_failed(&error);
+            error.retryable()
+        }
+    }
+}
+
+/// The same for a question about started workflows. What is left out now is asked about later.
+async fn follow(triggers: &[TriggerKey], deadline: Timestamp, context: &Context) -> bool {
+    match context.dispatcher.follow_instances(triggers, deadline - ENOUGH_TO_ASK).await {
+        Ok(told) => {
+            report::told(&context.metrics, &told);
+            false
+        }
+        Err(error) => {
+            report::question_failed(&error);
             error.retryable()
         }
     }

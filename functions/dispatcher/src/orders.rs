@@ -1,6 +1,6 @@
 //! The messages of a batch, and what they ask for.
 
-use lakebell_domain::ids::{TargetId, TraceId};
+use lakebell_domain::ids::{AuditId, ConnectionName, ProjectCode, TargetId, TraceId, TriggerKey};
 use lakebell_engine::dispatch::Order;
 use lakebell_engine::ports::queue::Message;
 use lakebell_lambda::Record;
@@ -26,6 +26,29 @@ pub(crate) enum Work {
         /// The target.
         target: TargetId,
         /// From the declaration.
+        trace: TraceId,
+    },
+    /// To look at a connection.
+    LookAt {
+        /// The connection.
+        connection: ConnectionName,
+        /// From the question.
+        trace: TraceId,
+    },
+    /// To do an audit.
+    Audit {
+        /// The project.
+        project: ProjectCode,
+        /// The audit.
+        audit: AuditId,
+        /// From the question.
+        trace: TraceId,
+    },
+    /// To ask how started workflows are getting on.
+    Follow {
+        /// Their triggers.
+        triggers: Vec<TriggerKey>,
+        /// From the sweep.
         trace: TraceId,
     },
 }
@@ -80,6 +103,9 @@ fn work(value: &Value) -> Result<Work, Refused> {
             Ok(Work::Dispatch(Order { target, trigger, attempt, trace }))
         }
         Ok(Message::Advise { target, trace }) => Ok(Work::Advise { target, trace }),
+        Ok(Message::LookAt { connection, trace }) => Ok(Work::LookAt { connection, trace }),
+        Ok(Message::Audit { project, audit, trace }) => Ok(Work::Audit { project, audit, trace }),
+        Ok(Message::Follow { triggers, trace }) => Ok(Work::Follow { triggers, trace }),
         Ok(_) | Err(_) => Err(Refused::UnknownMessage),
     }
 }

@@ -7,11 +7,15 @@ use std::error::Error;
 
 use jiff::Timestamp;
 use lakebell_aws::{Measure, Metrics};
+use lakebell_domain::ids::{ConnectionName, InstanceId};
 use lakebell_domain::target::WorkflowRef;
 use lakebell_domain::trigger::{Status, Trigger};
 use lakebell_engine::EngineError;
 use lakebell_engine::advice::Advice;
+use lakebell_engine::audit::Audit;
 use lakebell_engine::dispatch::Dispatched;
+use lakebell_engine::doctor::{ConnectionLook, Saw};
+use lakebell_engine::follow::Told;
 use lakebell_lambda::report_evaluated;
 
 use crate::orders::Refused;
@@ -39,6 +43,7 @@ pub(crate) fn dispatched(metrics: &Metrics, dispatched: &Dispatched, began: Time
         Dispatched::Done { trigger, evaluated } => {
             if moved(trigger, began) {
                 ended(metrics, trigger);
+                extra(metrics, trigger, &trigger.extra_instances);
             }
             log(trigger, None, "a trigger was carried on");
             if let Some(evaluated) = evaluated {
@@ -68,6 +73,95 @@ pub(crate) fn advice_failed(error: &EngineError) {
     let (again, code) = (error.retryable(), error.kind().code());
     let cause: &(dyn Error + 'static) = error;
     tracing::warn!(error = cause, reason = code, again, "a declared workflow could not be looked at");
+}
+
+/// What was told about started workflows.
+pub(crate) fn told(metrics: &Metrics, told: &[Told]) {
+    let mut unavailable = 0_usize;
+    for told in told {
+        match told {
+            Told::Nothing => {}
+            Told::News { trigger, has_ended, extras } => {
+                let Some(followed) = trigger.followed() else { continue };
+                if *has_ended {
+                    metrics.count(Measure::WorkflowEnded { state: followed.state }, &about(trigger));
+                }
+                tracing::info!(
+                    target = %trigger.target,
+                    triggerKey = %trigger.key,
+                    connection = trigger.connection.as_str(),
+                    workflowInstanceId = trigger.instance.map(|instance| instance.0),
+                    state = followed.state.as_str(),
+                    "news of a started workflow"
+                );
+                extra(metrics, trigger, extras);
+            }
+            Told::Unavailable { refusal, .. } => {
+                unavailable += 1;
+                tracing::warn!(reason = %refusal, "the scheduler was not asked about a started workflow; it will be");
+            }
+        }
+    }
+    tracing::info!(questions = told.len(), unavailable, "started workflows were asked about");
+}
+
+/// What was seen of a connection.
+pub(crate) fn looked(metrics: &Metrics, connection: &ConnectionName, look: &ConnectionLook, now: Timestamp) {
+    let about = [("connection", connection.as_str())];
+    match &look.saw {
+        Saw::Token { expires_at } if look.is_expiring(now) => {
+            metrics.count(Measure::TokenExpiring, &about);
+            tracing::warn!(expiresAt = %expires_at, "a connection's token ends soon: put a new one into its secret");
+        }
+        Saw::Refused { code, detail } => tracing::warn!(reason = code, detail, "a connection cannot be used"),
+        Saw::Token { .. } | Saw::NoEnd { .. } => tracing::info!("a connection answers"),
+    }
+}
+
+/// What an audit came to.
+#[allow(non_snake_case)] // the field names of the logs
+pub(crate) fn audited(metrics: &Metrics, audit: Option<&Audit>) {
+    let Some(result) = audit.and_then(|audit| audit.result.as_ref()) else {
+        tracing::info!(outcome = "gone", "an audit is done already, or forgotten");
+        return;
+    };
+    for finding in &result.findings {
+        let about = [("triggerKey", finding.trigger.as_ref().map_or("", |key| key.as_str()))];
+        metrics.count(Measure::AuditFinding { kind: finding.kind }, &about);
+        tracing::warn!(
+            triggerKey = finding.trigger.as_ref().map(tracing::field::display),
+            workflowInstanceId = finding.instance.map(|instance| instance.0),
+            kind = ?finding.kind,
+            reason = finding.detail,
+            "an audit found something"
+        );
+    }
+    let (findings, notCompared) = (result.findings.len(), result.not_compared.len());
+    tracing::info!(triggers = result.triggers, instances = result.instances, findings, notCompared, "audited");
+}
+
+/// A question that failed. It started nothing, so no trigger failed.
+pub(crate) fn question_failed(error: &EngineError) {
+    let (again, code) = (error.retryable(), error.kind().code());
+    let cause: &(dyn Error + 'static) = error;
+    tracing::warn!(error = cause, reason = code, again, "a question to the scheduler could not be worked on");
+}
+
+/// Workflow instances that carry a trigger's key beyond the first.
+fn extra(metrics: &Metrics, trigger: &Trigger, extras: &[InstanceId]) {
+    if extras.is_empty() {
+        return;
+    }
+    for _ in extras {
+        metrics.count(Measure::ExtraInstance, &about(trigger));
+    }
+    let instances: Vec<i64> = extras.iter().map(|instance| instance.0).collect();
+    tracing::error!(
+        triggerKey = %trigger.key,
+        workflowInstanceId = trigger.instance.map(|instance| instance.0),
+        ?instances,
+        "a trigger has more than one workflow instance: stop all but the first"
+    );
 }
 
 /// A message that failed.
@@ -135,8 +229,4 @@ fn log(trigger: &Trigger, due_at: Option<Timestamp>, message: &'static str) {
         dueAt = due_at.map(tracing::field::display),
         "{message}"
     );
-    if !trigger.extra_instances.is_empty() {
-        let instances: Vec<i64> = trigger.extra_instances.iter().map(|instance| instance.0).collect();
-        tracing::error!(?instances, "a trigger has more than one workflow instance: stop all but the first");
-    }
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use lakebell_domain::ids::{ProjectCode, TraceId};
 use lakebell_engine::store;
+use lakebell_lambda::deliver_notices;
 use tracing::Instrument;
 
 use crate::answer::{Answer, response};
@@ -60,6 +61,7 @@ pub async fn handle(event: GatewayEvent, context: &Context) -> GatewayResponse {
     };
     let span = tracing::info_span!("request", traceId = %trace);
     let served = Box::pin(serve(&request, context, &trace)).instrument(span.clone()).await;
+    deliver_notices(&context.ports, &context.metrics).await;
     let _entered = span.enter();
     log(&request, &served, began);
     response(served.answer, Some(&trace))

@@ -5,6 +5,7 @@
 //! | `LAKEBELL_TABLE` | the DynamoDB table |
 //! | `LAKEBELL_DISPATCH_QUEUE_URL` | the queue to the dispatcher |
 //! | `LAKEBELL_EVALUATE_QUEUE_URL` | the queue to the watcher |
+//! | `LAKEBELL_NOTICE_BUS` | name or ARN of the EventBridge bus that notices go to; without it there are none |
 //! | `LAKEBELL_API_TOKEN_SECRET` | name or ARN of the secret with the API's token; only the push API needs it |
 //! | `LAKEBELL_SIGNING_SECRET` | name or ARN of the secret that keys of signatures are derived from; only the push API uses it |
 //! | `LAKEBELL_API_AUTHORIZATION` | `AWS_IAM` where the gateway checks who signed a request |
@@ -43,6 +44,8 @@ pub struct Settings {
     pub evaluate_queue_url: String,
     /// Name or ARN of the secret that holds the token of the API, for the function that serves it.
     pub api_token_secret: Option<String>,
+    /// Name or ARN of the EventBridge bus that notices go to; without it there are none.
+    pub notice_bus: Option<String>,
     /// Name or ARN of the secret that keys of signatures are derived from, where there is one.
     pub signing_secret: Option<String>,
     /// Whether the gateway checks who signed a request to the API.
@@ -66,6 +69,7 @@ impl Settings {
             dispatch_queue_url: required("LAKEBELL_DISPATCH_QUEUE_URL")?,
             evaluate_queue_url: required("LAKEBELL_EVALUATE_QUEUE_URL")?,
             api_token_secret: optional("LAKEBELL_API_TOKEN_SECRET"),
+            notice_bus: optional("LAKEBELL_NOTICE_BUS"),
             signing_secret: optional("LAKEBELL_SIGNING_SECRET"),
             gateway_checks_signers: optional("LAKEBELL_API_AUTHORIZATION").as_deref() == Some("AWS_IAM"),
             api_token_rate: optional("LAKEBELL_API_TOKEN_RATE").and_then(|text| text.parse().ok()),

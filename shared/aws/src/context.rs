@@ -6,12 +6,13 @@ use aws_config::SdkConfig;
 use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::items::ItemStore;
 use lakebell_engine::ports::items::Key;
+use lakebell_engine::ports::notices::{NoNotices, Notices};
 use lakebell_engine::ports::scheduler::Connections;
 use lakebell_engine::ports::time::SystemClock;
 use lakebell_engine::{EngineError, ErrorKind};
 
 use crate::config::{Settings, s3_client, sdk_config};
-use crate::{AwsCatalogs, AwsConnections, DynamoItems, S3Storage, Secrets, SqsQueue, SystemRandom};
+use crate::{AwsCatalogs, AwsConnections, BusNotices, DynamoItems, S3Storage, Secrets, SqsQueue, SystemRandom};
 
 /// The ports on AWS, with one client for each service.
 pub struct AwsPorts {
@@ -23,6 +24,7 @@ pub struct AwsPorts {
     catalogs: Arc<AwsCatalogs>,
     connections: Arc<AwsConnections>,
     sqs: aws_sdk_sqs::Client,
+    notices: Arc<dyn Notices>,
 }
 
 impl AwsPorts {
@@ -38,6 +40,11 @@ impl AwsPorts {
         let sqs = aws_sdk_sqs::Client::new(sdk);
         let queue = SqsQueue::new(sqs.clone(), &settings.dispatch_queue_url, &settings.evaluate_queue_url);
         let secrets = Arc::new(Secrets::new(aws_sdk_secretsmanager::Client::new(sdk)));
+        let notices = settings.notice_bus.as_ref().and_then(|bus| BusNotices::new(bus, sdk, Arc::new(SystemClock)));
+        let notices: Arc<dyn Notices> = match notices {
+            Some(bus) => Arc::new(bus),
+            None => Arc::new(NoNotices),
+        };
         let connections = AwsConnections::new(items.clone(), secrets.clone());
         Self {
             settings,
@@ -48,6 +55,7 @@ impl AwsPorts {
             secrets,
             connections: Arc::new(connections),
             sqs,
+            notices,
         }
     }
 
@@ -61,6 +69,7 @@ impl AwsPorts {
             queue: self.queue.clone(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
+            notices: self.notices.clone(),
         }
     }
 

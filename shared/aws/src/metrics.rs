@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lakebell_domain::asset::Format;
 use lakebell_domain::reason::Verdict;
-use lakebell_domain::trigger::StatusWord;
+use lakebell_domain::trigger::{FollowedState, StatusWord};
+use lakebell_engine::audit::FindingKind;
 use lakebell_engine::ports::time::{Clock, SystemClock};
 use serde_json::{Map, Value, json};
 
@@ -97,6 +98,22 @@ pub enum Measure {
         /// What they were told, as in `ready` or `waiting`.
         answer: &'static str,
     },
+    /// Started workflows that came to their end.
+    WorkflowEnded {
+        /// How.
+        state: FollowedState,
+    },
+    /// Workflow instances that carry the key of a trigger beyond its first.
+    ExtraInstance,
+    /// Looks at a connection that found the end of its token near.
+    TokenExpiring,
+    /// Findings of audits.
+    AuditFinding {
+        /// What was found.
+        kind: FindingKind,
+    },
+    /// Notices that the bus did not take.
+    NoticeFailed,
     /// Passes of the compensator.
     CompensationScan,
     /// Commits that only the compensator found.
@@ -183,6 +200,11 @@ impl Measure {
             Self::TriggerSuccess { .. } => "lakehouse_asset_trigger_success_total",
             Self::TriggerFailed { .. } => "lakehouse_asset_trigger_failed_total",
             Self::SensorAnswered { .. } => "lakehouse_asset_sensor_answered_total",
+            Self::WorkflowEnded { .. } => "lakehouse_asset_workflow_ended_total",
+            Self::TokenExpiring => "lakehouse_asset_token_expiring_total",
+            Self::AuditFinding { .. } => "lakehouse_asset_audit_finding_total",
+            Self::NoticeFailed => "lakehouse_asset_notice_failed_total",
+            Self::ExtraInstance => "lakehouse_asset_extra_instance_total",
             Self::CompensationScan => "lakehouse_asset_compensation_scan_total",
             Self::CompensationMissed { .. } => "lakehouse_asset_compensation_missed_events",
             Self::AssetOlder { .. } => "lakehouse_asset_older_than_total",
@@ -221,9 +243,17 @@ impl Measure {
                 vec![("source_type", source_type.as_str()), ("older_than", older_than.as_str())]
             }
             Self::ConsumerFile { outcome } => vec![("outcome", outcome)],
-            Self::DependencyReady | Self::DeadlinePassed | Self::SelfLoop | Self::CompensationScan => Vec::new(),
+            Self::DependencyReady
+            | Self::DeadlinePassed
+            | Self::ExtraInstance
+            | Self::NoticeFailed
+            | Self::TokenExpiring
+            | Self::SelfLoop
+            | Self::CompensationScan => Vec::new(),
             Self::DependencyBlocked { verdict } => vec![("blocked_by", blocked_by(verdict))],
             Self::TriggerSuccess { trigger_source } => vec![("trigger_source", trigger_source)],
+            Self::AuditFinding { kind } => vec![("kind", kind.as_str())],
+            Self::WorkflowEnded { state } => vec![("state", state.as_str())],
             Self::TriggerFailed { reason } => vec![("reason", reason)],
             Self::SensorAnswered { answer } => vec![("answer", answer)],
             Self::TriggerRetry { trigger_status } => vec![("trigger_status", trigger_status.as_str())],
@@ -387,6 +417,8 @@ mod tests {
             "trigger_status",
             "older_than",
             "answer",
+            "state",
+            "kind",
         ];
         let all = [
             Measure::EventReceived { source_type: Format::Paimon },
@@ -402,6 +434,11 @@ mod tests {
             Measure::TriggerSuccess { trigger_source: "asset_event" },
             Measure::TriggerFailed { reason: "HTTP_401" },
             Measure::SensorAnswered { answer: "waiting" },
+            Measure::WorkflowEnded { state: FollowedState::Failure },
+            Measure::ExtraInstance,
+            Measure::NoticeFailed,
+            Measure::TokenExpiring,
+            Measure::AuditFinding { kind: FindingKind::Extra },
             Measure::AssetOlder { source_type: Format::Delta, older_than: OlderThan::Week },
             Measure::NotificationsMissing { source_type: Format::Paimon },
             Measure::TableDiscovered { source_type: Format::Paimon },

@@ -24,12 +24,10 @@ impl SqsQueue {
 
     /// The queue of a message and the variable that names it.
     fn of(&self, message: &Message) -> (&str, &'static str) {
-        match message {
-            Message::Dispatch { .. } | Message::Advise { .. } => (&self.dispatch_url, "LAKEBELL_DISPATCH_QUEUE_URL"),
-            Message::Evaluate { .. }
-            | Message::Letters { .. }
-            | Message::Observe { .. }
-            | Message::LookForTables { .. } => (&self.evaluate_url, "LAKEBELL_EVALUATE_QUEUE_URL"),
+        if message.is_for_dispatcher() {
+            (&self.dispatch_url, "LAKEBELL_DISPATCH_QUEUE_URL")
+        } else {
+            (&self.evaluate_url, "LAKEBELL_EVALUATE_QUEUE_URL")
         }
     }
 }

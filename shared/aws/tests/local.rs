@@ -292,6 +292,7 @@ async fn a_connection_and_its_token_are_read() {
         dispatch_queue_url: format!("{endpoint}/000000000000/none"),
         evaluate_queue_url: format!("{endpoint}/000000000000/none"),
         api_token_secret: Some(secret.clone()),
+        notice_bus: None,
         signing_secret: None,
         gateway_checks_signers: false,
         api_token_rate: None,

@@ -35,6 +35,9 @@ pub struct TargetCursor {
     pub open: Option<TriggerKey>,
     /// The last trigger that failed and whose data the next claim takes over.
     pub failed: Option<TriggerKey>,
+    /// The last trigger whose workflow started, whose own end is told beside the verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<TriggerKey>,
     /// Set while an operator pauses the target.
     pub paused: Option<Paused>,
     /// When the target was declared or last resumed with `onResume: skip`: times of day and of a cron

@@ -162,6 +162,11 @@ name_type!(
     "use the 16 hex digits that the list of tokens shows"
 );
 name_type!(
+    /// The id of an audit: 32 lower-case hex digits.
+    AuditId, "audit id", max 32, |c| c.is_ascii_hexdigit() && !c.is_ascii_uppercase(),
+    "use the 32 hex digits that asking for the audit answered"
+);
+name_type!(
     /// The digest that names a trigger: 32 lower-case hex digits. See [`crate::trigger::trigger_key`].
     TriggerKey, "trigger key", max 64, |c| c.is_ascii_hexdigit() && !c.is_ascii_uppercase(),
     "use the 32 hex digits that the trigger history shows"

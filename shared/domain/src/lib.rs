@@ -13,6 +13,7 @@ pub mod event;
 pub mod ids;
 pub mod invalid;
 pub mod lineage;
+pub mod notice;
 pub mod policy;
 pub mod reason;
 pub mod replay;

@@ -15,13 +15,15 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::ids::{TargetId, TraceId};
+use lakebell_domain::ids::{TargetId, TraceId, TriggerKey};
+use lakebell_domain::notice::Notice;
 use lakebell_domain::trigger::{Arrow, Status, Trigger};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use crate::evaluate::{INLINE_TARGETS, defect, send, trigger_draft};
+use crate::follow::FOLLOWED_AT_ONCE;
 use crate::inbox;
 use crate::layout::{self, SHARDS};
 use crate::ports::Ports;
@@ -115,6 +117,8 @@ pub struct Sweep {
     pub moved: usize,
     /// Targets whose gate, deadline or time had come.
     pub timed: usize,
+    /// Triggers whose started instance is asked about.
+    pub followed: usize,
     /// Stored events that nobody had worked on, sent again.
     pub letters: usize,
 }
@@ -297,6 +301,7 @@ pub async fn sweep(ports: &Ports, trace: &TraceId) -> Result<Sweep, EngineError>
             continue;
         }
         let mut targets = Vec::new();
+        let mut followed = Vec::new();
         for item in ports.items.get(&due.found).await? {
             if let Some(target) = item.key.pk.strip_prefix("T#") {
                 let cursor: TargetCursor = store::decode(&item)?.value;
@@ -310,7 +315,15 @@ pub async fn sweep(ports: &Ports, trace: &TraceId) -> Result<Sweep, EngineError>
                 continue;
             }
             let trigger: Stored<Trigger> = store::decode(&item)?;
-            carry_on(ports, trigger, trace, &mut sweep).await?;
+            if trigger.value.has_ended() {
+                followed.extend(put_off(ports, trigger, &mut sweep).await?);
+            } else {
+                carry_on(ports, trigger, trace, &mut sweep).await?;
+            }
+        }
+        sweep.followed += followed.len();
+        for triggers in followed.chunks(FOLLOWED_AT_ONCE) {
+            ports.queue.send(&Message::Follow { triggers: triggers.to_vec(), trace: trace.clone() }).await?;
         }
         sweep.timed += targets.len();
         for chunk in targets.chunks(INLINE_TARGETS) {
@@ -318,6 +331,26 @@ pub async fn sweep(ports: &Ports, trace: &TraceId) -> Result<Sweep, EngineError>
         }
     }
     Ok(sweep)
+}
+
+/// Puts off the next question about a started instance; the trigger's key where this one is to be asked
+/// now, which is not so once it was followed long enough.
+async fn put_off(
+    ports: &Ports,
+    trigger: Stored<Trigger>,
+    sweep: &mut Sweep,
+) -> Result<Option<TriggerKey>, EngineError> {
+    let Some(next) = trigger.value.asked(ports.clock.now()) else { return Ok(None) };
+    let action = Write::Replace(trigger_draft(&next)?, trigger.rev);
+    if store::write(&*ports.items, &*ports.random, &[action]).await? != Written::Done {
+        sweep.moved += 1;
+        return Ok(None);
+    }
+    if let Some(followed) = next.followed().filter(|followed| followed.state.is_end()).cloned() {
+        ports.notices.tell(Notice::WorkflowEnded { trigger: (&next).into(), followed });
+        return Ok(None);
+    }
+    Ok(Some(next.key))
 }
 
 async fn carry_on(

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::cursor::TargetCursor;
 use lakebell_domain::ids::{TargetId, TraceId, TriggerKey, WorkflowCode};
+use lakebell_domain::notice::Notice;
 use lakebell_domain::policy::{Mode, OnFailed, OnUndecided, Policies, StartAs};
 use lakebell_domain::trigger::{Arrow, Decision, StartReason, Status, StatusWord, Trigger, WaitReason};
 
@@ -405,6 +406,7 @@ impl Dispatcher {
             if !self.close(loaded, &next).await? {
                 return Ok(None);
             }
+            self.tell(&next);
             return self.done(&definition, next, &order.trace).await.map(Some);
         }
         let action = Write::Replace(trigger_draft(&next)?, loaded.trigger.rev);
@@ -412,6 +414,7 @@ impl Dispatcher {
             Written::Done => {
                 let due_at = next.due_at.unwrap_or_else(|| self.ports.clock.now());
                 let held = matches!(next.status(), Status::Unknown { held: true, .. });
+                self.tell(&next);
                 let trigger = Box::new(next);
                 Ok(Some(if held {
                     Dispatched::Done { trigger, evaluated: None }
@@ -420,6 +423,17 @@ impl Dispatcher {
                 }))
             }
             Written::Lost(_) => Ok(None),
+        }
+    }
+
+    /// Tells whoever listens, once it is written.
+    fn tell(&self, trigger: &Trigger) {
+        if let Some(notice) = Notice::of(trigger) {
+            self.ports.notices.tell(notice);
+        }
+        if !trigger.extra_instances.is_empty() {
+            let extras = trigger.extra_instances.clone();
+            self.ports.notices.tell(Notice::ExtraInstance { trigger: trigger.into(), extras });
         }
     }
 
@@ -434,6 +448,9 @@ impl Dispatcher {
             if closed.open.as_ref() == Some(&next.key) && !(has_failed && holds_failed) {
                 closed.open = None;
                 closed.failed = has_failed.then(|| next.key.clone());
+            }
+            if next.status().word() == StatusWord::Success {
+                closed.started = Some(next.key.clone());
             }
             let actions = [
                 Write::Replace(trigger_draft(next)?, loaded.trigger.rev),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use lakebell_decoders::CatalogName;
 use lakebell_domain::asset::{AssetKey, Location};
 use lakebell_domain::event::EventKind;
-use lakebell_domain::ids::{AssetId, ConnectionName, ProjectCode, TargetId, TriggerKey};
+use lakebell_domain::ids::{AssetId, AuditId, ConnectionName, ProjectCode, TargetId, TriggerKey};
 use lakebell_domain::target::WorkflowRef;
 use lakebell_domain::version::{Epoch, Position};
 use sha2::{Digest, Sha256};
@@ -230,6 +230,16 @@ pub fn connection(name: &ConnectionName) -> Key {
 
 /// The list of tokens among the settings.
 pub const TOKENS: &str = "TOKEN";
+
+/// What was seen of a connection.
+pub fn connection_look(name: &ConnectionName) -> Key {
+    Key::new(format!("C#{name}"), "LOOK")
+}
+
+/// An audit of a project.
+pub fn audit(project: ProjectCode, id: &AuditId) -> Key {
+    Key::new(format!("AU#{project}"), id.as_str())
+}
 
 /// The list of connections, and of warehouses: few and rarely written.
 pub fn settings(kind: &str) -> Range {

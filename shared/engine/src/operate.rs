@@ -4,6 +4,7 @@
 use lakebell_domain::cursor::{Paused, TargetCursor};
 use lakebell_domain::evaluation::{SwitchedOff, consume, manual, manual_key};
 use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, TraceId, TriggerKey};
+use lakebell_domain::notice::Notice;
 use lakebell_domain::policy::{Coalesce, OnFailed, OnResume};
 use lakebell_domain::trigger::{Arrow, Decision, Status, StatusWord, Trigger};
 
@@ -304,11 +305,17 @@ async fn follow(
             changed.open = None;
             changed.failed = has_failed.then(|| next.key.clone());
         }
+        if next.status().word() == StatusWord::Success {
+            changed.started = Some(next.key.clone());
+        }
         let actions = [
             Write::Replace(trigger_draft(&next)?, trigger.rev),
             Write::Replace(cursor_draft(&target, &changed)?, cursor.rev),
         ];
         if store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
+            if let Some(notice) = Notice::of(&next) {
+                ports.notices.tell(notice);
+            }
             let evaluated = evaluate::evaluate_one(ports, &target, trace).await?;
             return Ok(Operated { trigger: next, evaluated });
         }

@@ -163,6 +163,59 @@ impl Records {
         wrong
     }
 
+    /// Rule 7 over recorded state alone: within a group no two triggers take the same version of an
+    /// asset. What was passed over, reset or altered away leaves gaps that are none, so only overlaps
+    /// are told; triggers of windows and partitions may share a version.
+    pub fn no_overlap(&self) -> Vec<String> {
+        type Line<'a> = (&'a TargetId, u32, &'a GroupName, AssetId);
+        type Taken<'a> = (Option<Position>, Option<Position>, &'a Trigger);
+        let mut lines: BTreeMap<Line<'_>, Vec<Taken<'_>>> = BTreeMap::new();
+        let whole = |trigger: &&Trigger| trigger.window.is_none() && trigger.partition.is_none();
+        for trigger in self.triggers.values().filter(|trigger| !is_superseded(trigger)).filter(whole) {
+            for (group, assets) in &trigger.bounds {
+                for (asset, bounds) in assets {
+                    let at = |version: &Option<Version>| version.as_ref().map(|version| version.position);
+                    let (from, to) = (at(&bounds.from), at(&bounds.to));
+                    if from < to {
+                        let line = (&trigger.target, trigger.generation, group, *asset);
+                        lines.entry(line).or_default().push((to, from, trigger));
+                    }
+                }
+            }
+        }
+        let mut wrong = Vec::new();
+        for ((target, _, group, asset), mut taken) in lines {
+            taken.sort_by_key(|(to, from, trigger)| (*to, *from, trigger.claimed_at));
+            for pair in taken.windows(2) {
+                let [(before, ..), (_, from, trigger)] = pair else { continue };
+                if from < before {
+                    wrong.push(format!(
+                        "rule 7: trigger {} of {target}/{group} takes again what an earlier one took of {asset}",
+                        trigger.key
+                    ));
+                }
+            }
+        }
+        wrong
+    }
+
+    /// Rule 4 over recorded state alone: no cursor is beyond what its table has come to, where the table is
+    /// among the records.
+    pub fn cursors_within_heads(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (target, cursor) in &self.cursors {
+            for (group, assets) in &cursor.taken {
+                for (asset, taken) in assets {
+                    let Some(head) = self.assets.get(asset) else { continue };
+                    if taken.position().is_some_and(|taken| taken > head.state.position()) {
+                        wrong.push(format!("rule 4: the cursor of {target}/{group} is beyond {}", head.key));
+                    }
+                }
+            }
+        }
+        wrong
+    }
+
     /// Rule 7 with `each`: the triggers of a group are the pairs of the k-th versions of its members,
     /// in order. `counted` are the ordinals of each member that count, oldest first. At rest all are
     /// there; before, the first ones.

@@ -9,6 +9,8 @@ use lakebell_aws::{Measure, Metrics};
 use lakebell_engine::evaluate::Evaluated;
 use lakebell_engine::inbox::Worked;
 use lakebell_engine::lineage::FoundLoop;
+use lakebell_engine::ports::Ports;
+use lakebell_engine::ports::notices::Delivered;
 use lambda_runtime::Diagnostic;
 use serde::Deserialize;
 use serde_json::Value;
@@ -77,6 +79,17 @@ pub fn hand_back(ids: &[Option<&str>], again: &BTreeSet<usize>) -> Result<SqsBat
         })
         .collect();
     Ok(response)
+}
+
+/// Delivers the notices of an invocation, once its work is done. What is not taken is counted.
+pub async fn deliver_notices(ports: &Ports, metrics: &Metrics) {
+    let Delivered { sent, failed } = ports.notices.deliver().await;
+    for _ in 0..failed {
+        metrics.count(Measure::NoticeFailed, &[]);
+    }
+    if sent + failed > 0 {
+        tracing::info!(sent, failed, "notices were delivered");
+    }
 }
 
 /// Counts and logs evaluations of targets.

@@ -10,6 +10,7 @@
 mod catalogs;
 pub mod contract;
 mod items;
+mod notices;
 mod queue;
 mod scheduler;
 pub mod sim;
@@ -22,6 +23,7 @@ mod world;
 
 pub use catalogs::MemoryCatalogs;
 pub use items::MemoryItems;
+pub use notices::MemoryNotices;
 pub use queue::MemoryQueue;
 pub use scheduler::{Instance, MemoryScheduler, StartFault};
 pub use storage::MemoryStorage;

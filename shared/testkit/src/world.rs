@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lakebell_engine::ports::Ports;
 
-use crate::{MemoryCatalogs, MemoryItems, MemoryQueue, MemoryStorage, SeededRandom, SimClock, Tap};
+use crate::{MemoryCatalogs, MemoryItems, MemoryNotices, MemoryQueue, MemoryStorage, SeededRandom, SimClock, Tap};
 
 /// Everything outside the engine, in memory. Clones share it.
 #[derive(Clone)]
@@ -21,6 +21,8 @@ pub struct World {
     pub clock: SimClock,
     /// Randomness.
     pub random: SeededRandom,
+    /// Notices that were told.
+    pub notices: Arc<MemoryNotices>,
     /// The log of calls and the plan of faults.
     pub tap: Tap,
 }
@@ -35,6 +37,7 @@ impl World {
             queue: Arc::new(MemoryQueue::new()),
             clock: SimClock::default(),
             random: SeededRandom::new(seed),
+            notices: Arc::new(MemoryNotices::default()),
             tap: Tap::new(),
         }
     }
@@ -49,6 +52,7 @@ impl World {
             queue: self.tap.on(self.queue.clone()),
             clock: Arc::new(self.clock.clone()),
             random: Arc::new(self.random.clone()),
+            notices: self.notices.clone(),
         }
     }
 
@@ -62,6 +66,7 @@ impl World {
             queue: self.queue.clone(),
             clock: Arc::new(self.clock.clone()),
             random: Arc::new(self.random.clone()),
+            notices: self.notices.clone(),
         }
     }
 }

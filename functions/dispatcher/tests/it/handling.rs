@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use lakebell_domain::trigger::StatusWord;
+use lakebell_domain::ids::TraceId;
+use lakebell_domain::trigger::{FollowedState, StatusWord};
 use lakebell_engine::ports::queue::Message;
-use lakebell_engine::ports::scheduler::Preflight;
+use lakebell_engine::ports::scheduler::{InstanceState, Preflight, Refusal};
 use lakebell_engine::{ErrorKind, targets};
 use lakebell_testkit::{Fault, Op, StartFault};
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use crate::support::{Function, batch, event, message};
 
 const SUCCESS: &str = "lakehouse_asset_trigger_success_total";
 const FAILED: &str = "lakehouse_asset_trigger_failed_total";
+const ENDED: &str = "lakehouse_asset_workflow_ended_total";
 const RETRY: &str = "lakehouse_asset_trigger_history_retry_total";
 const INVALID: &str = "lakehouse_asset_event_invalid_total";
 
@@ -31,6 +33,28 @@ async fn a_trigger_is_started_once_and_its_message_is_done_with() {
     assert!(function.handle(message(&order)).await.unwrap().is_empty());
     assert_eq!(function.scheduler.start_calls(), 1);
     assert_eq!(function.counted(SUCCESS, "", ""), 1, "a redelivered message is no second start");
+}
+
+#[tokio::test]
+async fn the_end_of_a_started_workflow_is_recorded_and_counted_once() {
+    let mut function = Function::new().await;
+    function.scheduler.begin_as(InstanceState::Failure);
+    let order = function.commit().await.unwrap();
+    function.handle(message(&order)).await.unwrap();
+    let key = function.trigger(&order).await.key;
+    let follow = Message::Follow { triggers: vec![key], trace: TraceId::new("sweep").unwrap() };
+    function.scheduler.refuse_reads(Some(Refusal { code: "HTTP_5xx".to_owned(), detail: "away".to_owned() }));
+    assert!(function.handle(message(&follow)).await.unwrap().is_empty(), "the sweep asks again, not the queue");
+    function.scheduler.refuse_reads(None);
+    let left = SignedDuration::from_secs(5);
+    assert!(function.handle_within(message(&follow), left).await.unwrap().is_empty());
+    assert_eq!(function.counted(ENDED, "", ""), 0, "too little time was left to ask");
+    for _ in 0..2 {
+        assert!(function.handle(message(&follow)).await.unwrap().is_empty());
+    }
+    assert_eq!(function.trigger(&order).await.followed().unwrap().state, FollowedState::Failure);
+    assert_eq!((function.counted(ENDED, "state", "failure"), function.counted(ENDED, "", "")), (1, 1));
+    assert_eq!(function.counted(SUCCESS, "", ""), 1, "SUCCESS means started");
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! Targets: declare, list, explain, undeclare.
 
+use jiff::Timestamp;
 use lakebell_domain::evaluation::Evaluation;
-use lakebell_domain::ids::{ProjectCode, TargetId, TargetName, TriggerKey, WorkflowCode};
+use lakebell_domain::ids::{InstanceId, ProjectCode, TargetId, TargetName, TriggerKey, WorkflowCode};
 use lakebell_domain::target::{TargetSpec, WorkflowRef};
+use lakebell_domain::trigger::{Followed, Trigger};
 use lakebell_engine::records::RegisteredTarget;
 use lakebell_engine::{advice, evaluate, settings, targets};
 use lakebell_lambda::report_evaluated;
@@ -40,14 +42,36 @@ pub(super) struct Explained {
     /// What the scheduler said about the workflow, and loops through what it writes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    /// The last start, and how its workflow is getting on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_start: Option<Start>,
+}
+
+/// A start of a target.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Start {
+    trigger: TriggerKey,
+    claimed_at: Timestamp,
+    instance: Option<InstanceId>,
+    followed: Option<Followed>,
+}
+
+impl From<Trigger> for Start {
+    fn from(trigger: Trigger) -> Self {
+        let followed = trigger.followed().cloned();
+        Self { trigger: trigger.key, claimed_at: trigger.claimed_at, instance: trigger.instance, followed }
+    }
 }
 
 impl From<evaluate::Explained> for Explained {
-    fn from(evaluate::Explained { definition, evaluation, advice, loops }: evaluate::Explained) -> Self {
+    fn from(explained: evaluate::Explained) -> Self {
+        let evaluate::Explained { definition, evaluation, advice, started, loops } = explained;
         let warnings = advice.and_then(|advice| advice.warning()).into_iter().chain(loops).collect();
         let id = definition.target.id.clone();
         let rule = definition.target.rule();
-        Self { name: id.name.clone(), target: id, definition: definition.spec, rule, evaluation, warnings }
+        let last_start = started.map(Start::from);
+        Self { name: id.name.clone(), target: id, definition: definition.spec, rule, evaluation, warnings, last_start }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod aliases;
 mod assets;
+mod audits;
 mod control;
 mod dependencies;
 mod events;
@@ -68,6 +69,9 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::RedriveTrigger => operate::redrive(call).await,
         Operation::SkipTrigger => operate::skip(call).await,
         Operation::DecideTrigger => operate::decide(call).await,
+        Operation::AskAudit => audits::ask(call).await,
+        Operation::ReadAudit => audits::read(call).await,
+        Operation::Examine => audits::examine(call).await,
         Operation::PutConnection => settings::put_connection(call).await,
         Operation::ListConnections => settings::connections(call).await,
         Operation::DeleteConnection => settings::delete_connection(call).await,

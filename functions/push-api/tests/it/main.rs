@@ -5,6 +5,7 @@
 mod access;
 mod advice;
 mod assets;
+mod audits;
 mod clients;
 mod control;
 mod dependencies;

@@ -22,12 +22,12 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// A request, kept so that it can be sent again.
 #[derive(Clone)]
-pub(super) struct Request {
-    pub(super) method: &'static str,
-    pub(super) url: String,
+pub(crate) struct Request {
+    pub(crate) method: &'static str,
+    pub(crate) url: String,
     /// Name in lower case, and value.
-    pub(super) headers: Vec<(&'static str, String)>,
-    pub(super) body: Vec<u8>,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 /// Without headers and body, which may hold secrets.
@@ -38,16 +38,16 @@ impl fmt::Debug for Request {
 }
 
 impl Request {
-    pub(super) fn get(url: String) -> Self {
+    pub(crate) fn get(url: String) -> Self {
         Self { method: "GET", url, headers: vec![("accept", "application/json".to_owned())], body: Vec::new() }
     }
 
-    pub(super) fn post(url: String, content_type: &str, body: Vec<u8>) -> Self {
+    pub(crate) fn post(url: String, content_type: &str, body: Vec<u8>) -> Self {
         let headers = vec![("content-type", content_type.to_owned()), ("accept", "application/json".to_owned())];
         Self { method: "POST", url, headers, body }
     }
 
-    pub(super) fn with(mut self, name: &'static str, value: String) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, value: String) -> Self {
         self.headers.push((name, value));
         self
     }
@@ -71,15 +71,15 @@ impl Request {
 }
 
 /// An answer whose body has not been read.
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     body: ByteStream,
     until: Instant,
 }
 
 impl Answer {
     /// The next piece of the body; `None` at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         match timeout_at(self.until, self.body.try_next()).await {
             Ok(Ok(piece)) => Ok(piece.map(|piece| piece.to_vec())),
             Ok(Err(error)) => Err(away("the catalog's answer broke off").caused_by(error)),
@@ -88,7 +88,7 @@ impl Answer {
     }
 
     /// The body; `None` where it has more than `limit` bytes.
-    pub(super) async fn bytes(&mut self, limit: usize) -> Result<Option<Vec<u8>>, EngineError> {
+    pub(crate) async fn bytes(&mut self, limit: usize) -> Result<Option<Vec<u8>>, EngineError> {
         let mut bytes = Vec::new();
         while let Some(piece) = self.next().await? {
             if bytes.len() + piece.len() > limit {
@@ -102,7 +102,7 @@ impl Answer {
 
 /// The client of all catalogs.
 #[derive(Clone)]
-pub(super) struct Http {
+pub(crate) struct Http {
     connector: SharedHttpConnector,
     timeout: Duration,
 }
@@ -114,7 +114,7 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
-    pub(super) fn new(sdk: &SdkConfig, timeout: Duration) -> Self {
+    pub(crate) fn new(sdk: &SdkConfig, timeout: Duration) -> Self {
         let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT.min(timeout)).build();
         let mut connector = Connector::builder().connector_settings(settings);
         connector.set_sleep_impl(sdk.sleep_impl());
@@ -125,7 +125,7 @@ impl Http {
     /// sent once more: both ask and change nothing.
     ///
     /// Errors: `Unavailable` where there was no answer in time.
-    pub(super) async fn send(&self, request: &Request) -> Result<Answer, EngineError> {
+    pub(crate) async fn send(&self, request: &Request) -> Result<Answer, EngineError> {
         let until = Instant::now() + self.timeout;
         let mut tries = 0;
         loop {
@@ -150,7 +150,7 @@ impl Http {
     }
 }
 
-pub(super) fn away(message: impl Into<String>) -> EngineError {
+pub(crate) fn away(message: impl Into<String>) -> EngineError {
     EngineError::new(ErrorKind::Unavailable, message)
 }
 

@@ -6,9 +6,9 @@
 
 mod answer;
 mod glue;
-mod http;
+pub(crate) mod http;
 mod rest;
-mod sign;
+pub(crate) mod sign;
 mod tokens;
 
 use std::sync::Arc;

@@ -13,23 +13,23 @@ use super::http::{Request, away};
 
 /// Signs requests.
 #[derive(Debug, Clone)]
-pub(super) struct Signer {
+pub(crate) struct Signer {
     credentials: Option<SharedCredentialsProvider>,
     region: Option<String>,
 }
 
 impl Signer {
-    pub(super) fn new(sdk: &SdkConfig) -> Self {
+    pub(crate) fn new(sdk: &SdkConfig) -> Self {
         Self { credentials: sdk.credentials_provider(), region: sdk.region().map(ToString::to_string) }
     }
 
     /// The function's own region.
-    pub(super) fn region(&self) -> Option<&str> {
+    pub(crate) fn region(&self) -> Option<&str> {
         self.region.as_deref()
     }
 
     /// Adds the headers of a signature for a service in a region.
-    pub(super) async fn sign(&self, request: Request, service: &str, region: &str) -> Result<Request, EngineError> {
+    pub(crate) async fn sign(&self, request: Request, service: &str, region: &str) -> Result<Request, EngineError> {
         let denied = |message: &str| EngineError::new(ErrorKind::Denied, message.to_owned());
         let provider = self.credentials.as_ref().ok_or_else(|| denied("there are no AWS credentials to sign with"))?;
         let credentials = provider

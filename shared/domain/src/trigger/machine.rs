@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Trigger;
+use super::{Followed, Trigger};
 use crate::ids::{InstanceId, TaskCode, TriggerKey};
 use crate::sensor::{Sensor, SensorRun};
 
@@ -325,6 +325,9 @@ impl Trigger {
         }
         if next.has_ended() {
             next.due_at = None;
+        }
+        if matches!(next.status, Status::Success { .. }) {
+            next.followed.get_or_insert_with(|| Followed::from(now));
         }
         Ok(next)
     }

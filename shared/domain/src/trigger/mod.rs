@@ -1,8 +1,10 @@
 //! One claim of a target, and the only arrows that move it to its end.
 
+mod followed;
 mod key;
 mod machine;
 
+pub use followed::{FOLLOWED_FOR, Followed, FollowedState, Sighting};
 pub use key::{Distinct, trigger_key};
 pub use machine::{Arrow, ArrowName, Decision, IllegalArrow, Status, StatusWord, WaitReason};
 
@@ -170,6 +172,8 @@ pub struct Trigger {
     /// Further instances that carry its key: started by the scheduler itself, reported to a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_instances: Vec<InstanceId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    followed: Option<Followed>,
     /// Its way so far.
     pub log: Vec<Passage>,
 }
@@ -264,6 +268,7 @@ impl Trigger {
             instance: None,
             extra_instances: Vec::new(),
             sensor,
+            followed: None,
             log: vec![Passage { at: now, arrow: ArrowName::Claim, detail: None }],
         }
     }

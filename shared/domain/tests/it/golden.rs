@@ -39,7 +39,7 @@ fn path(name: &str) -> PathBuf {
 
 /// The text that is kept for a value; rewritten where that is asked for.
 #[track_caller]
-fn golden<T: Serialize>(name: &str, value: &T) -> Value {
+pub(crate) fn golden<T: Serialize>(name: &str, value: &T) -> Value {
     let written = serde_json::to_value(value).unwrap();
     if std::env::var_os("LAKEBELL_BLESS").is_some_and(|flag| flag == "1") {
         std::fs::write(path(name), serde_json::to_string_pretty(&written).unwrap() + "\n").unwrap();

@@ -134,7 +134,7 @@ pub(crate) fn trigger_draft(trigger: &Trigger) -> Result<Draft, EngineError> {
     Ok(Draft {
         key: layout::trigger(&trigger.key),
         doc: store::encode(trigger)?,
-        sweep: trigger.due_at.map(|due_at| layout::trigger_timer(&trigger.key, due_at)),
+        sweep: trigger.timer().map(|due_at| layout::trigger_timer(&trigger.key, due_at)),
         history: Some(history),
         expires_at: None,
     })

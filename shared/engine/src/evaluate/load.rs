@@ -184,6 +184,7 @@ async fn read(
         missing.extend(members.map(layout::head).filter(|key| store::pick(&items, key).is_none()));
         missing.extend([&cursor.value.open, &cursor.value.failed].into_iter().flatten().map(layout::trigger));
         if matches!(also, Also::WhatPeopleSee) {
+            missing.extend(cursor.value.started.iter().map(layout::trigger));
             missing.insert(writes_of(&definition.value.target));
         }
     }
@@ -232,7 +233,7 @@ fn assemble(
             heads.insert(asset, store::decode(item)?);
         }
     }
-    let named = [&cursor.value.open, &cursor.value.failed];
+    let named = BTreeSet::from([&cursor.value.open, &cursor.value.failed, &cursor.value.started]);
     let triggers = named
         .into_iter()
         .flatten()

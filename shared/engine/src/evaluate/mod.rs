@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use lakebell_domain::evaluation::Evaluation;
 use lakebell_domain::ids::{AssetId, TargetId, TraceId, TriggerKey};
+use lakebell_domain::notice::Notice;
 use lakebell_domain::trigger::{Status, Trigger};
 
 use crate::EngineError;
@@ -59,6 +60,8 @@ pub struct Explained {
     pub evaluation: Evaluation,
     /// What the scheduler said about the workflow that is declared now; absent until it was asked.
     pub advice: Option<Advice>,
+    /// The last trigger whose workflow started; absent until one has.
+    pub started: Option<Trigger>,
     /// What is known of loops through what the workflow writes, a sentence each.
     pub loops: Vec<String>,
 }
@@ -139,10 +142,11 @@ pub async fn explain(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Explaine
     let loaded = load::with_advice(ports, subjects).await?;
     let explained = loaded.into_iter().map(|loaded| {
         let (evaluation, _) = loaded.evaluate_to_claim();
+        let started = loaded.trigger(loaded.cursor.value.started.as_ref()).map(|started| started.value.clone());
         let definition = loaded.definition.value;
         let advice = loaded.advice.filter(|advice| advice.is_about(&definition.target));
         let loops = loaded.writes.map(|writes| writes.warnings(&definition.target)).unwrap_or_default();
-        Explained { definition, evaluation, advice, loops }
+        Explained { definition, evaluation, advice, started, loops }
     });
     Ok(explained.collect())
 }
@@ -169,6 +173,11 @@ async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again
                 };
                 if claim::keep_note(ports, &loaded, noted).await? {
                     let is_late = noted.alarmed != loaded.cursor.value.alarmed;
+                    if let Some(deadline) = evaluation.timed_out.filter(|_| is_late) {
+                        let (verdict, reason) =
+                            (evaluation.verdict, evaluation.reason.as_ref().map(|reason| reason.code));
+                        ports.notices.tell(Notice::TargetLate { target, deadline, verdict, reason });
+                    }
                     return Ok(Evaluated { evaluation, claimed: None, is_late });
                 }
             }

@@ -25,6 +25,7 @@ use jiff::SignedDuration;
 use lakebell_domain::asset::Format;
 use lakebell_domain::event::{EventKind, Outcome, Source};
 use lakebell_domain::ids::{AssetId, TraceId};
+use lakebell_domain::notice::Notice;
 use lakebell_domain::state::AssetState;
 use lakebell_domain::version::Ordinal;
 
@@ -142,6 +143,7 @@ pub(crate) async fn observe_branch(ports: &Ports, hint: &Hint) -> Result<(Observ
                 continue;
             }
         }
+        notices(ports, &known.head.value, &applied.head);
         outcomes.extend(applied.outcomes);
         branches.extend(reading.branches);
         if let Some(error) = reading.failed {
@@ -160,6 +162,17 @@ pub(crate) async fn observe_branch(ports: &Ports, hint: &Hint) -> Result<(Observ
     let rest = Message::Observe { asset: hint.asset, is_again: false, trace: hint.trace.clone() };
     ports.queue.send(&rest).await?;
     Ok((observed(hint.asset, load(ports, hint.asset).await?, outcomes), branches))
+}
+
+/// Tells what is new of an asset, once it is written.
+fn notices(ports: &Ports, before: &AssetHead, after: &AssetHead) {
+    if let Some(version) = after.state.table.as_ref().filter(|version| Some(*version) != before.state.table.as_ref()) {
+        let (asset, version) = (after.key.clone(), version.clone());
+        ports.notices.tell(Notice::AssetAdvanced { asset, version });
+    }
+    if let Some(hold) = after.state.hold.as_ref().filter(|_| before.state.hold.is_none()) {
+        ports.notices.tell(Notice::of_hold(&after.key, hold));
+    }
 }
 
 /// Writes a state and its events; `false` where somebody else wrote the state first.
@@ -287,6 +300,7 @@ pub async fn accept_rewrite(ports: &Ports, asset: AssetId, trace: &TraceId) -> R
             return Ok(observed(asset, known, applied.outcomes));
         };
         if record(ports, actions).await? {
+            notices(ports, &known.head.value, &applied.head);
             let head = Stored { rev: applied.rev, value: applied.head };
             return Ok(observed(asset, Known { head, ..known }, applied.outcomes));
         }

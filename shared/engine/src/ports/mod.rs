@@ -2,6 +2,7 @@
 
 pub mod catalog;
 pub mod items;
+pub mod notices;
 pub mod queue;
 pub mod scheduler;
 pub mod storage;
@@ -26,4 +27,6 @@ pub struct Ports {
     pub clock: Arc<dyn time::Clock>,
     /// Randomness.
     pub random: Arc<dyn time::Random>,
+    /// Notices to whoever wants to react.
+    pub notices: Arc<dyn notices::Notices>,
 }

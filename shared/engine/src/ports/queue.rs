@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use lakebell_domain::asset::Location;
-use lakebell_domain::ids::{AssetId, TargetId, TraceId, TriggerKey};
+use lakebell_domain::ids::{AssetId, AuditId, ConnectionName, ProjectCode, TargetId, TraceId, TriggerKey};
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
@@ -27,6 +27,29 @@ pub enum Message {
         /// The target.
         target: TargetId,
         /// From the declaration to the answer.
+        trace: TraceId,
+    },
+    /// To the dispatcher: ask the scheduler how the workflows of these triggers are getting on.
+    Follow {
+        /// The triggers.
+        triggers: Vec<TriggerKey>,
+        /// From the sweep.
+        trace: TraceId,
+    },
+    /// To the dispatcher: look at a connection.
+    LookAt {
+        /// The connection.
+        connection: ConnectionName,
+        /// From the question to the answer.
+        trace: TraceId,
+    },
+    /// To the dispatcher: do an audit that was asked for.
+    Audit {
+        /// The project.
+        project: ProjectCode,
+        /// The audit.
+        audit: AuditId,
+        /// From the question to the answer.
         trace: TraceId,
     },
     /// To the watcher: evaluate these targets.
@@ -67,6 +90,34 @@ pub const MAX_DELAY_SECONDS: u32 = 900;
 
 /// Messages of one batch: what `SendMessageBatch` takes.
 pub const MAX_BATCH: usize = 10;
+impl Message {
+    /// Whether it goes to the dispatcher, which alone knows the scheduler; the others go to the watcher.
+    pub const fn is_for_dispatcher(&self) -> bool {
+        match self {
+            Self::Dispatch { .. }
+            | Self::Advise { .. }
+            | Self::Follow { .. }
+            | Self::LookAt { .. }
+            | Self::Audit { .. } => true,
+            Self::Evaluate { .. } | Self::Letters { .. } | Self::Observe { .. } | Self::LookForTables { .. } => false,
+        }
+    }
+
+    /// From what led to it to what it leads to.
+    pub const fn trace(&self) -> &TraceId {
+        match self {
+            Self::Dispatch { trace, .. }
+            | Self::Advise { trace, .. }
+            | Self::Follow { trace, .. }
+            | Self::LookAt { trace, .. }
+            | Self::Audit { trace, .. }
+            | Self::Evaluate { trace, .. }
+            | Self::Letters { trace, .. }
+            | Self::Observe { trace, .. }
+            | Self::LookForTables { trace, .. } => trace,
+        }
+    }
+}
 
 /// The queues.
 #[async_trait]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod advice;
+mod audit;
 mod budget;
 mod cases;
 mod claim;
@@ -10,10 +11,12 @@ mod compensate;
 mod dispatch;
 mod evidence;
 mod fixtures;
+mod follow;
 mod formats;
 mod found;
 mod inbox;
 mod lineage;
+mod notices;
 mod observe;
 mod operate;
 mod partitions;

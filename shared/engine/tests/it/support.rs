@@ -154,6 +154,19 @@ impl Deployment {
             Message::Advise { target, .. } => {
                 Dispatcher { ports, scheduler: self.scheduler.clone() }.advise(target).await.map(|_| None)
             }
+            Message::LookAt { connection, .. } => {
+                Dispatcher { ports, scheduler: self.scheduler.clone() }.look_at(connection).await.map(|_| None)
+            }
+            Message::Audit { project, audit, .. } => {
+                let dispatcher = Dispatcher { ports, scheduler: self.scheduler.clone() };
+                let until = self.world.clock.now() + SignedDuration::from_secs(20);
+                dispatcher.audit(*project, audit, until).await.map(|_| None)
+            }
+            Message::Follow { triggers, .. } => {
+                let dispatcher = Dispatcher { ports, scheduler: self.scheduler.clone() };
+                let until = self.world.clock.now() + SignedDuration::from_secs(20);
+                dispatcher.follow_instances(triggers, until).await.map(|_| None)
+            }
             Message::Letters { receipts, trace } => {
                 for receipt in receipts {
                     lakebell_engine::inbox::work(&ports, receipt, trace).await?;

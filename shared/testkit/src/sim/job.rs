@@ -119,8 +119,17 @@ async fn carry(port: Port, ports: Ports, message: Message, deadline: Timestamp) 
             let hint = Hint { asset, look: Look::Whole, source: Source::Poll, trace };
             Box::pin(Watcher::new(ports).look(&hint)).await.map(|_| ())
         }
-        // What the scheduler says about a workflow decides nothing; no run has a warehouse or an inbox.
-        Message::Advise { .. } | Message::LookForTables { .. } | Message::Letters { .. } => Ok(()),
+        Message::Follow { triggers, .. } => {
+            let dispatcher = Dispatcher { ports, scheduler: Arc::new(port) };
+            Box::pin(dispatcher.follow_instances(&triggers, deadline)).await.map(|_| ())
+        }
+        // What the scheduler says about a workflow or connection decides nothing, and nobody asks for an audit; no
+        // run has a warehouse or an inbox.
+        Message::Advise { .. }
+        | Message::LookAt { .. }
+        | Message::Audit { .. }
+        | Message::LookForTables { .. }
+        | Message::Letters { .. } => Ok(()),
     }
 }
 

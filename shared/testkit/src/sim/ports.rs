@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::ids::AttemptId;
 use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::items::{Index, Item, ItemStore, Key, Page, Range, Write, Written};
+use lakebell_engine::ports::notices::NoNotices;
 use lakebell_engine::ports::queue::{Message, Queue};
 use lakebell_engine::ports::storage::{ConsumerFiles, Listed, Listing, Opened, TableStorage};
 use lakebell_engine::ports::time::{Clock, Random};
@@ -65,6 +66,7 @@ impl Port {
             queue: Arc::clone(&port) as Arc<dyn Queue>,
             clock: Arc::clone(&port) as Arc<dyn Clock>,
             random: port,
+            notices: Arc::new(NoNotices),
         }
     }
 

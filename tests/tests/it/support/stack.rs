@@ -18,6 +18,7 @@ use lakebell_domain::trigger::Status;
 use lakebell_engine::layout;
 use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::items::{Draft, Write};
+use lakebell_engine::ports::notices::NoNotices;
 use lakebell_engine::ports::time::SystemClock;
 use lakebell_engine::rules::Records;
 use lakebell_testkit::MemoryCatalogs;
@@ -76,6 +77,7 @@ impl<'a> Stack<'a> {
             queue: Arc::new(SqsQueue::new(scene.sqs.clone(), &queues["dispatch"], &queues["evaluate"])),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
+            notices: Arc::new(NoNotices),
         };
         let mut stack = Self { scene, aws, table, queues, functions: BTreeMap::new(), mappings: Vec::new(), ports };
         for (function, binary, read) in FUNCTIONS {

@@ -74,6 +74,15 @@ pub(super) fn open_object(required: &[(&str, Value)], optional: &[(&str, Value)]
     json!({"type": "object", "required": names, "properties": properties})
 }
 
+/// What is known of a started workflow.
+fn followed() -> Value {
+    let states = ["UNSEEN", "RUNNING", "SUSPENDED", "SUCCESS", "FAILURE", "STOPPED", "GONE", "LOST"];
+    object(
+        &[("state", json!({ "enum": states })), ("since", moment()), ("runs", integer())],
+        &[("toldAt", moment()), ("startedAt", moment()), ("endedAt", moment()), ("dueAt", moment())],
+    )
+}
+
 /// A page of a list.
 pub(super) fn page(item: &Value) -> Value {
     object(&[("items", json!({"type": "array", "items": item})), ("next", json!({"type": ["string", "null"]}))], &[])
@@ -203,7 +212,7 @@ fn shared() -> Vec<(&'static str, Value)> {
             ("parameters", json!({"type": "object", "additionalProperties": {"type": "string"}})),
             ("log", list(&open_object(&[("arrow", json!(true)), ("at", moment())], &[]))),
         ],
-        &[],
+        &[("followed", followed())],
     );
     let explained_required = [
         ("target", string()),
@@ -213,10 +222,14 @@ fn shared() -> Vec<(&'static str, Value)> {
         ("evaluation", the("Evaluation")),
     ];
     let warnings = ("warnings", list(&string()));
-    let explained = object(&explained_required, std::slice::from_ref(&warnings));
+    let start = open_object(
+        &[("trigger", string()), ("claimedAt", moment())],
+        &[("instance", json!({"type": ["integer", "null"]})), ("followed", or_null(followed()))],
+    );
+    let optional = [warnings.clone(), ("lastStart", start)];
+    let explained = object(&explained_required, &optional);
     let claimed = ("claimed", or_null(string()));
-    let operated =
-        object(&[&explained_required[..], std::slice::from_ref(&claimed)].concat(), std::slice::from_ref(&warnings));
+    let operated = object(&[&explained_required[..], std::slice::from_ref(&claimed)].concat(), &optional);
     let declared = object(
         &[
             ("target", string()),

@@ -347,6 +347,21 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
             );
             answers(the("MovedTrigger"), "trigger-decided").takes(body)
         }
+        Operation::AskAudit => {
+            answers(audit(), "audit-asked").instead(202).may_take(object(&[], &[("since", moment())]))
+        }
+        Operation::ReadAudit => answers(audit(), "audit-asked"),
+        Operation::Examine => {
+            let check = object(
+                &[
+                    ("check", string()),
+                    ("status", json!({"enum": ["ok", "warning", "bad", "pending"]})),
+                    ("detail", string()),
+                ],
+                &[("subject", string()), ("todo", string())],
+            );
+            answers(object(&[("version", string()), ("checks", list(&check))], &[]), "doctor")
+        }
         Operation::PutConnection => {
             let body = object(
                 &[("url", json!({"type": "string", "pattern": "^https?://"})), ("tokenSecret", string())],
@@ -394,4 +409,27 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
         | Operation::TakeBackGrant
         | Operation::RevokeToken => nothing(),
     }
+}
+
+fn audit() -> Value {
+    let finding = object(
+        &[("kind", json!({"enum": ["rule", "extra", "missing", "unknown"]})), ("detail", string())],
+        &[("trigger", string()), ("instance", integer())],
+    );
+    let not_compared = object(&[("connection", string()), ("workflow", string()), ("why", string())], &[]);
+    let result = object(
+        &[
+            ("isClean", boolean()),
+            ("triggers", integer()),
+            ("instances", integer()),
+            ("findings", list(&finding)),
+            ("moreFindings", integer()),
+            ("notCompared", list(&not_compared)),
+        ],
+        &[("onlySince", moment())],
+    );
+    object(
+        &[("id", string()), ("project", integer()), ("since", moment()), ("askedAt", moment())],
+        &[("result", result)],
+    )
 }
