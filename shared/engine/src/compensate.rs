@@ -11,6 +11,7 @@ mod warehouse;
 pub use due::scan_due;
 pub use warehouse::{Looked, look_for_tables};
 
+use crate::ports::time::doubled;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -354,6 +355,6 @@ async fn carry_on(
 /// Sent once more, with a growing pause until the next time, so that an outage does not multiply
 /// messages.
 fn sent(trigger: &Trigger, now: Timestamp) -> Result<Trigger, EngineError> {
-    let pause = (FIRST_RESEND * (1 << trigger.sends.min(10))).min(LONGEST_RESEND);
+    let pause = doubled(FIRST_RESEND, trigger.sends, LONGEST_RESEND);
     trigger.apply(&Arrow::Send { due_at: now + pause }, now).map_err(defect)
 }
