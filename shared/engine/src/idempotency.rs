@@ -92,12 +92,8 @@ pub async fn begin(ports: &Ports, request: Request) -> Result<Begun, EngineError
         let record = Record { digest: request.digest.clone(), until: now + LEASE, answer: None };
         let mut draft = store::draft(key.clone(), &record)?;
         draft.expires_at = Some(now + KEPT);
-        let (action, rev) = match known_rev {
-            Some(rev) => (Write::Replace(draft, rev), rev + 1),
-            None => (Write::Create(draft), 1),
-        };
-        if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
-            return Ok(Begun::Claimed(Claim { request, rev }));
+        if store::write(&*ports.items, &*ports.random, &[Write::put(draft, known_rev)]).await? == Written::Done {
+            return Ok(Begun::Claimed(Claim { request, rev: known_rev.unwrap_or(0) + 1 }));
         }
     }
     Err(store::lost_too_often("begin a call"))
