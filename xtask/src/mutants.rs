@@ -154,6 +154,9 @@ mod tests {
         }
     }
 
+    /// Where every mutant of a paragraph does no harm, another mechanism does the same, which the mutant names.
+    const NOTHING_TO_CATCH: [&str; 1] = ["4.6"];
+
     #[test]
     fn every_paragraph_has_a_mutant() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -162,8 +165,11 @@ mod tests {
         let wanted =
             paragraphs.into_iter().flat_map(|(section, last)| (1..=last).map(move |at| format!("{section}.{at}")));
         for paragraph in wanted.chain(["6".to_owned()]) {
-            let caught = mutants.iter().any(|mutant| mutant.paragraph == paragraph && mutant.harmless.is_none());
-            assert!(caught, "paragraph {paragraph} has no mutant that is to be caught");
+            let of_it: Vec<_> = mutants.iter().filter(|mutant| mutant.paragraph == paragraph).collect();
+            assert!(!of_it.is_empty(), "paragraph {paragraph} has no mutant");
+            let is_caught = of_it.iter().any(|mutant| mutant.harmless.is_none());
+            let expected = !NOTHING_TO_CATCH.contains(&paragraph.as_str());
+            assert_eq!(is_caught, expected, "paragraph {paragraph}: a mutant that is to be caught");
         }
     }
 

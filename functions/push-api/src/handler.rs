@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use lakebell_domain::ids::{ProjectCode, TraceId};
+use lakebell_domain::Invalid;
+use lakebell_domain::ids::{ProjectCode, TargetId, TraceId};
 use lakebell_engine::store;
 use lakebell_lambda::deliver_notices;
 use tracing::Instrument;
@@ -45,9 +46,15 @@ impl Call<'_> {
             return Ok(project);
         }
         let text = self.parameters.text("p");
-        text.parse().map_err(|invalid: lakebell_domain::Invalid| {
-            ApiError::invalid("projectCode", invalid.problem, invalid.hint)
-        })
+        text.parse().map_err(|invalid: Invalid| ApiError::invalid("projectCode", invalid.problem, invalid.hint))
+    }
+
+    /// The target that the path names; digits are a name here, too.
+    pub(crate) fn target(&self) -> Result<TargetId, ApiError> {
+        let project = self.project()?;
+        let name = self.parameters.text("target").parse();
+        let name = name.map_err(|invalid: Invalid| ApiError::invalid("target", invalid.problem, invalid.hint))?;
+        Ok(TargetId { project, name })
     }
 }
 

@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 use lakebell_domain::Invalid;
+use lakebell_domain::digest::{hex, of_texts};
 use lakebell_domain::ids::{ProjectCode, TargetId, TriggerKey};
 use lakebell_domain::state::{CheckResult, Severity};
 use lakebell_domain::target::WorkflowRef;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::table::TableRef;
 
@@ -234,12 +234,7 @@ pub(crate) fn check_name(name: &str) -> String {
 
 /// 32 hex digits that stand for texts: the identity of what has no id of its own.
 pub fn digest(parts: &[&str]) -> String {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        hasher.update(part.len().to_be_bytes());
-        hasher.update(part.as_bytes());
-    }
-    hasher.finalize().iter().take(16).fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    hex(&of_texts(parts)[..16])
 }
 
 /// A partition path, `k=v/` segments with Hive's escaping, as a partition is written here; `None`

@@ -8,6 +8,7 @@ pub mod access;
 pub mod asset;
 pub mod commit;
 pub mod cursor;
+pub mod digest;
 pub mod evaluation;
 pub mod event;
 pub mod ids;

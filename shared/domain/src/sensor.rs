@@ -9,6 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::digest::hex;
 use crate::ids::{ConnectionName, InstanceId, SensorToken, TargetId, TaskCode};
 
 /// What asks, the same for every poll of one run.
@@ -74,17 +75,11 @@ pub struct Sensor {
 /// The text that is digested is part of the stored format and never changes; a new ingredient comes
 /// with a new first line.
 pub fn answer_key(connection: &ConnectionName, target: &TargetId, task: TaskCode, run: &SensorRun) -> String {
-    use fmt::Write as _;
-
     let asker = match &run.asker {
         Asker::WorkflowInstance(instance) => format!("instance {instance}"),
         Asker::Token(token) => format!("token {token}"),
     };
     let text =
         format!("lakebell sensor 1\nconnection {connection}\ntarget {target}\n{asker}\ntask {task}\nrun {}\n", run.run);
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(16).fold(String::with_capacity(32), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&Sha256::digest(text.as_bytes())[..16])
 }

@@ -140,10 +140,7 @@ impl Dispatcher {
         let finding = self.scheduler.preflight(&connection, target.project, &workflow).await.into();
         let advice = Advice { connection, workflow, finding, checked_at: self.ports.clock.now() };
         let draft = store::draft(layout::advice(target), &advice)?;
-        let action = match store::pick(&items, &keys[1]) {
-            Some(known) => Write::Replace(draft, known.rev),
-            None => Write::Create(draft),
-        };
+        let action = Write::put(draft, store::pick(&items, &keys[1]).map(|known| known.rev));
         // Whoever wrote first has looked at the same time.
         store::write(&*self.ports.items, &*self.ports.random, &[action]).await?;
         Ok(Some(advice))

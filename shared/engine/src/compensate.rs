@@ -11,6 +11,7 @@ mod warehouse;
 pub use due::scan_due;
 pub use warehouse::{Looked, look_for_tables};
 
+use crate::ports::time::doubled;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -129,8 +130,21 @@ pub struct Sweep {
 /// Errors: those of the store and the queue. The place is remembered then as well, so that the next
 /// pass goes on with the page that failed.
 pub async fn pass(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result<Pass, EngineError> {
-    let key = Key::new("SCAN", "-");
-    let kept: Option<Stored<Option<Place>>> = store::get(&*ports.items, key.clone()).await?;
+    let kept = store::get(&*ports.items, place_of_pass()).await?;
+    pass_from(ports, kept, trace, deadline).await
+}
+
+/// Where it is remembered how far a pass came.
+fn place_of_pass() -> Key {
+    Key::new("SCAN", "-")
+}
+
+async fn pass_from(
+    ports: &Ports,
+    kept: Option<Stored<Option<Place>>>,
+    trace: &TraceId,
+    deadline: Timestamp,
+) -> Result<Pass, EngineError> {
     let begun = kept.as_ref().and_then(|kept| kept.value.clone());
     let mut place = begun.clone().unwrap_or(Place::START);
     let mut pass = Pass::default();
@@ -138,7 +152,7 @@ pub async fn pass(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result
     let reached = (!pass.is_complete).then_some(place);
     if reached != begun || kept.is_none() {
         // Two passes at once hand work out twice, which changes nothing; the later one's place stays.
-        remember(ports, key, &reached, kept.map(|kept| kept.rev)).await?;
+        remember(ports, place_of_pass(), &reached, kept.map(|kept| kept.rev)).await?;
     }
     walked.map(|()| pass)
 }
@@ -148,11 +162,11 @@ pub async fn pass(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result
 ///
 /// Errors: those of [`pass`].
 pub async fn resume(ports: &Ports, trace: &TraceId, deadline: Timestamp) -> Result<Option<Pass>, EngineError> {
-    let kept: Option<Stored<Option<Place>>> = store::get(&*ports.items, Key::new("SCAN", "-")).await?;
-    match kept.and_then(|kept| kept.value) {
-        Some(_) => pass(ports, trace, deadline).await.map(Some),
-        None => Ok(None),
+    let kept: Option<Stored<Option<Place>>> = store::get(&*ports.items, place_of_pass()).await?;
+    if kept.as_ref().is_none_or(|kept| kept.value.is_none()) {
+        return Ok(None);
     }
+    pass_from(ports, kept, trace, deadline).await.map(Some)
 }
 
 async fn walk(
@@ -235,11 +249,7 @@ fn readable<T: DeserializeOwned>(page: &[Item], passed_over: &mut usize) -> Vec<
 
 /// Writes how far something came. Where somebody else wrote meanwhile, theirs stays.
 async fn remember<T: Serialize>(ports: &Ports, key: Key, place: &T, rev: Option<u64>) -> Result<(), EngineError> {
-    let draft = store::draft(key, place)?;
-    let action = match rev {
-        Some(rev) => Write::Replace(draft, rev),
-        None => Write::Create(draft),
-    };
+    let action = Write::put(store::draft(key, place)?, rev);
     store::write(&*ports.items, &*ports.random, &[action]).await.map(|_| ())
 }
 
@@ -387,6 +397,6 @@ async fn carry_on(
 /// Sent once more, with a growing pause until the next time, so that an outage does not multiply
 /// messages.
 fn sent(trigger: &Trigger, now: Timestamp) -> Result<Trigger, EngineError> {
-    let pause = (FIRST_RESEND * (1 << trigger.sends.min(10))).min(LONGEST_RESEND);
+    let pause = doubled(FIRST_RESEND, trigger.sends, LONGEST_RESEND);
     trigger.apply(&Arrow::Send { due_at: now + pause }, now).map_err(defect)
 }

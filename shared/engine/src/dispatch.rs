@@ -4,6 +4,7 @@
 //! write on the revision that was read, and a start whose outcome is unknown is looked for before
 //! anything is tried again.
 
+use crate::ports::time::doubled;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -320,8 +321,7 @@ impl Dispatcher {
 
     /// Doubling pauses with full jitter above half, so that an outage does not end in a stampede.
     fn pause(&self, trigger: &Trigger) -> SignedDuration {
-        let doublings = trigger.attempt.saturating_sub(1).min(10);
-        let longest = (FIRST_PAUSE * (1 << doublings)).min(LONGEST_PAUSE);
+        let longest = doubled(FIRST_PAUSE, trigger.attempt.saturating_sub(1), LONGEST_PAUSE);
         let half = longest / 2;
         let jitter = i64::try_from(self.ports.random.bits() % 1_000).unwrap_or(0);
         half + SignedDuration::from_millis(i64::try_from(half.as_millis()).unwrap_or(0) * jitter / 1_000)

@@ -112,10 +112,7 @@ pub async fn give(
         Ok(head.granted.insert(project))
     })
     .await?;
-    let request = layout::grant_request(owner, id, project);
-    if let Some(item) = ports.items.get(std::slice::from_ref(&request)).await?.first() {
-        store::write(&*ports.items, &*ports.random, &[Write::Remove(request, item.rev)]).await?;
-    }
+    answer_request(ports, owner, id, project).await?;
     // A prefix of the project may take it in now.
     for target in targets::subscribers(ports, key).await? {
         if target.project == project {
@@ -137,11 +134,22 @@ pub async fn take_back(
     trace: &TraceId,
 ) -> Result<Vec<Evaluated>, EngineError> {
     let id = change(ports, owner, key, |head| Ok(head.granted.remove(&project))).await?;
-    let request = layout::grant_request(owner, id, project);
+    answer_request(ports, owner, id, project).await?;
+    evaluated(ports, id, trace).await
+}
+
+/// Takes the project's request away, where there is one: it has its answer.
+async fn answer_request(
+    ports: &Ports,
+    owner: ProjectCode,
+    asset: AssetId,
+    project: ProjectCode,
+) -> Result<(), EngineError> {
+    let request = layout::grant_request(owner, asset, project);
     if let Some(item) = ports.items.get(std::slice::from_ref(&request)).await?.first() {
         store::write(&*ports.items, &*ports.random, &[Write::Remove(request, item.rev)]).await?;
     }
-    evaluated(ports, id, trace).await
+    Ok(())
 }
 
 /// Changes the head of an owner's asset, and its entry of the registry with it.

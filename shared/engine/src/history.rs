@@ -44,7 +44,7 @@ pub async fn trigger(ports: &Ports, key: &TriggerKey) -> Result<Stored<Trigger>,
 }
 
 /// A page of a history: keys from the index, then the items themselves, in the index's order.
-async fn page<T: serde::de::DeserializeOwned>(
+pub(crate) async fn page<T: serde::de::DeserializeOwned>(
     ports: &Ports,
     partition: &str,
     limit: usize,

@@ -6,12 +6,12 @@
 //! spares the repetition. A call that fails leaves none, so that the key may be used again.
 
 use jiff::{SignedDuration, Timestamp};
+use lakebell_domain::digest::{hex, of_texts};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::layout;
 use crate::ports::Ports;
-use crate::ports::items::{Write, Written};
+use crate::ports::items::{Key, Write, Written};
 use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::{EngineError, ErrorKind};
 
@@ -74,7 +74,7 @@ pub struct Claim {
 
 /// Begins a call: one read and one write.
 pub async fn begin(ports: &Ports, request: Request) -> Result<Begun, EngineError> {
-    let key = layout::idempotency(&digest(&[&request.caller, &request.key]));
+    let key = request.item();
     for _ in 0..MAX_LOST_RACES {
         let now = ports.clock.now();
         let known: Option<Stored<Record>> = store::get(&*ports.items, key.clone()).await?;
@@ -92,12 +92,8 @@ pub async fn begin(ports: &Ports, request: Request) -> Result<Begun, EngineError
         let record = Record { digest: request.digest.clone(), until: now + LEASE, answer: None };
         let mut draft = store::draft(key.clone(), &record)?;
         draft.expires_at = Some(now + KEPT);
-        let (action, rev) = match known_rev {
-            Some(rev) => (Write::Replace(draft, rev), rev + 1),
-            None => (Write::Create(draft), 1),
-        };
-        if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
-            return Ok(Begun::Claimed(Claim { request, rev }));
+        if store::write(&*ports.items, &*ports.random, &[Write::put(draft, known_rev)]).await? == Written::Done {
+            return Ok(Begun::Claimed(Claim { request, rev: known_rev.unwrap_or(0) + 1 }));
         }
     }
     Err(store::lost_too_often("begin a call"))
@@ -108,14 +104,14 @@ pub async fn end(ports: &Ports, claim: &Claim, mut answer: Kept) -> Result<(), E
     answer.body = answer.body.filter(|body| body.len() <= MAX_KEPT_BYTES);
     let until = ports.clock.now() + KEPT;
     let record = Record { digest: claim.request.digest.clone(), until, answer: Some(answer) };
-    let mut draft = store::draft(claim.key(), &record)?;
+    let mut draft = store::draft(claim.request.item(), &record)?;
     draft.expires_at = Some(until);
     write(ports, Write::Replace(draft, claim.rev)).await
 }
 
 /// Forgets a call that has failed: its key may be used again.
 pub async fn forget(ports: &Ports, claim: &Claim) -> Result<(), EngineError> {
-    write(ports, Write::Remove(claim.key(), claim.rev)).await
+    write(ports, Write::Remove(claim.request.item(), claim.rev)).await
 }
 
 async fn write(ports: &Ports, action: Write) -> Result<(), EngineError> {
@@ -126,18 +122,14 @@ async fn write(ports: &Ports, action: Write) -> Result<(), EngineError> {
     }
 }
 
-impl Claim {
-    fn key(&self) -> crate::ports::items::Key {
-        layout::idempotency(&digest(&[&self.request.caller, &self.request.key]))
+impl Request {
+    /// Where its record lies.
+    fn item(&self) -> Key {
+        layout::idempotency(&digest(&[&self.caller, &self.key]))
     }
 }
 
 /// A digest of texts, each ended so that no two lists of them are alike: 64 hex digits.
 pub fn digest(parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    hash.finalize().iter().fold(String::with_capacity(64), |text, byte| text + &format!("{byte:02x}"))
+    hex(&of_texts(parts))
 }

@@ -162,10 +162,7 @@ pub async fn switch(
         let off = (!is_on).then(|| SwitchedOff { scope: scope.clone(), since: ports.clock.now(), by: by.to_owned() });
         let switch = Switch { off };
         let draft = store::draft(key.clone(), &switch)?;
-        let action = match known {
-            Some(known) => Write::Replace(draft, known.rev),
-            None => Write::Create(draft),
-        };
+        let action = Write::put(draft, known.map(|known| known.rev));
         if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
             if is_on {
                 evaluate_all_of(ports, project, trace).await?;

@@ -2,7 +2,7 @@
 
 use lakebell_domain::Invalid;
 use lakebell_domain::evaluation::Evaluation;
-use lakebell_domain::ids::{InstanceId, TargetId, TargetName, TriggerKey};
+use lakebell_domain::ids::{InstanceId, TriggerKey};
 use lakebell_domain::trigger::Decision;
 use lakebell_engine::operate::{self, Operated};
 use lakebell_engine::{EngineError, ErrorKind, targets};
@@ -152,13 +152,7 @@ pub(super) fn by(given: Option<String>) -> Result<String, Invalid> {
 
 /// The declared target that the path names; digits are a name here, too.
 pub(super) async fn declared(call: &Call<'_>) -> Result<Explained, ApiError> {
-    let project = call.project()?;
-    let name: TargetName = call
-        .parameters
-        .text("target")
-        .parse()
-        .map_err(|invalid: Invalid| ApiError::invalid("target", invalid.problem, invalid.hint))?;
-    let id = TargetId { project, name };
+    let id = call.target()?;
     let found = targets::explain(&call.context.ports, std::slice::from_ref(&id)).await?.pop();
     found.map(Explained::from).ok_or_else(|| {
         ApiError::not_found("target", format!("target {id} is not declared"))

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use lakebell_aws::Measure;
 use lakebell_domain::Invalid;
 use lakebell_domain::evaluation::Evaluation;
-use lakebell_domain::ids::{InstanceId, TargetId, TargetName, TaskCode, TriggerKey};
+use lakebell_domain::ids::{InstanceId, TargetId, TaskCode, TriggerKey};
 use lakebell_domain::policy::Mode;
 use lakebell_domain::reason::{Reason, Verdict};
 use lakebell_domain::sensor::{Asker, SensorRun};
@@ -153,15 +153,10 @@ struct NotYet {
 
 /// Answers one poll.
 pub(super) async fn ask(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let project = call.project()?;
-    let name: TargetName = call
-        .parameters
-        .text("target")
-        .parse()
-        .map_err(|invalid: Invalid| ApiError::invalid("target", invalid.problem, invalid.hint))?;
+    let target = call.target()?;
     let asked: Asked = body::read(&call.request.body()?)?;
     let task = asked.task_definition_code.read("taskDefinitionCode", str::parse::<TaskCode>)?;
-    let ask = Ask { target: TargetId { project, name }, task, run: asked.run()? };
+    let ask = Ask { target, task, run: asked.run()? };
     let sensors = &call.context.sensors;
     let patience = Patience { time: asked.wait()?, places: sensors.places, pause: &*sensors.pause };
     let told = sensor::ask(&call.context.ports, &ask, patience, call.trace).await.map_err(|error| {

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::Range;
+use crate::digest::hex;
 use crate::ids::{AssetId, GroupName, TargetId, TriggerKey};
 use crate::policy::{Partition, Window};
 
@@ -78,10 +79,6 @@ pub fn trigger_key(parts: &Distinct<'_>) -> TriggerKey {
     for (asset, register) in parts.registers.iter().filter(|_| parts.request.is_none()) {
         let _ = writeln!(text, "register {asset} {register}");
     }
-    let digest = Sha256::digest(text.as_bytes());
-    let hex = digest.iter().take(16).fold(String::with_capacity(32), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    });
-    TriggerKey::new(hex).unwrap_or_else(|_| unreachable!("32 hex digits are a valid trigger key"))
+    TriggerKey::new(hex(&Sha256::digest(text.as_bytes())[..16]))
+        .unwrap_or_else(|_| unreachable!("32 hex digits are a valid trigger key"))
 }

@@ -13,6 +13,7 @@ pub use text::{TokenText, principal_token};
 use jiff::SignedDuration;
 use lakebell_domain::Invalid;
 use lakebell_domain::access::Rights;
+use lakebell_domain::digest::hex;
 use lakebell_domain::ids::{ProjectCode, TokenId};
 use sha2::{Digest, Sha256};
 
@@ -238,8 +239,4 @@ fn days(count: u16) -> SignedDuration {
 /// The digest under which a secret is kept: 64 lower-case hex digits of SHA-256.
 fn digest_of(secret: &str) -> String {
     hex(&Sha256::digest(secret.as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |text, byte| text + &format!("{byte:02x}"))
 }

@@ -13,6 +13,7 @@ pub use accept::{Accepted, accept};
 pub use identity::{Alias, Aliases, MAX_ALIASES, aliases, confirm};
 pub use work::{Worked, send_again, work};
 
+use crate::history;
 use jiff::{SignedDuration, Timestamp};
 use lakebell_decoders::{Entry, digest};
 use lakebell_domain::event::EventKind;
@@ -182,15 +183,5 @@ pub async fn quarantined(
     limit: usize,
     after: Option<&str>,
 ) -> Result<crate::ports::items::Page<Letter>, EngineError> {
-    let pk = layout::quarantine_partition(project);
-    let index = crate::ports::items::Index::History;
-    let page = ports.items.index(index, &pk, None, true, limit, after).await?;
-    let items = if page.found.is_empty() { Vec::new() } else { ports.items.get(&page.found).await? };
-    let mut found = Vec::with_capacity(items.len());
-    for key in &page.found {
-        if let Some(item) = store::pick(&items, key) {
-            found.push(store::decode::<Letter>(item)?.value);
-        }
-    }
-    Ok(crate::ports::items::Page { found, next: page.next })
+    history::page(ports, &layout::quarantine_partition(project), limit, after).await
 }

@@ -1,5 +1,6 @@
 //! Work on letters: each thing that one says goes the way of a pushed event.
 
+use crate::ports::time::doubled;
 use jiff::SignedDuration;
 use lakebell_decoders::{Entry, TableRef};
 use lakebell_domain::asset::Format;
@@ -167,7 +168,7 @@ pub async fn send_again(ports: &Ports, item: &Item, trace: &TraceId) -> Result<b
     if due_at > now {
         return Ok(false);
     }
-    let pause = (FIRST_RESEND * (1 << sends.min(10))).min(LONGEST_RESEND);
+    let pause = doubled(FIRST_RESEND, sends, LONGEST_RESEND);
     let receipt = letter.value.receipt.clone();
     let again = Letter { progress: Progress::Stored { sends: sends + 1, due_at: now + pause }, ..letter.value };
     let action = Write::Replace(again.draft()?, letter.rev);
@@ -176,7 +177,6 @@ pub async fn send_again(ports: &Ports, item: &Item, trace: &TraceId) -> Result<b
     Ok(true)
 }
 
-/// What an event is counted under, for metrics.
 impl Became {
     /// Whether it moved the state of a table.
     pub fn is_update(&self) -> bool {

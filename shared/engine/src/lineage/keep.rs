@@ -77,7 +77,7 @@ async fn keep_chunk(
             }
             if noted > Noted::Fresh {
                 let draft = expiring(ports, key.clone(), &lineage)?;
-                actions.push(put(draft, rev));
+                actions.push(Write::put(draft, rev));
             }
         }
         if actions.is_empty() || store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
@@ -90,13 +90,6 @@ async fn keep_chunk(
 /// What nobody sees again goes by itself.
 fn expiring<T: serde::Serialize>(ports: &Ports, key: Key, value: &T) -> Result<Draft, EngineError> {
     Ok(Draft { expires_at: Some(ports.clock.now() + REMEMBERED), ..store::draft(key, value)? })
-}
-
-fn put(draft: Draft, rev: Option<u64>) -> Write {
-    match rev {
-        Some(rev) => Write::Replace(draft, rev),
-        None => Write::Create(draft),
-    }
 }
 
 /// Keeps what a workflow writes. Returns the targets that turn out to be started by it.
@@ -144,7 +137,7 @@ pub(super) async fn note<T: Copy>(
         if notes.iter().all(|(_, noted)| *noted == Noted::Fresh) {
             return Ok(new);
         }
-        let action = put(expiring(ports, key.clone(), &writes)?, rev);
+        let action = Write::put(expiring(ports, key.clone(), &writes)?, rev);
         if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
             return Ok(new);
         }

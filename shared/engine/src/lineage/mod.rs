@@ -50,7 +50,7 @@ pub struct Flow {
 pub struct Dataset {
     /// Its name, for people.
     pub name: String,
-    /// How it may be found among the assets; each of them is tried.
+    /// How it may be found among the assets; they are tried until one is found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<Named>,
 }
@@ -118,7 +118,10 @@ async fn resolve(ports: &Ports, datasets: &[Dataset]) -> Result<Vec<Node>, Engin
     for dataset in datasets.iter().take(MAX_SIDE) {
         let mut found = None;
         for named in &dataset.named {
-            found = found.or(named.find(ports).await?);
+            found = named.find(ports).await?;
+            if found.is_some() {
+                break;
+            }
         }
         ids.push(found);
     }

@@ -101,6 +101,14 @@ pub enum Write {
 }
 
 impl Write {
+    /// Replaces the item as it was read, or makes it where there was none.
+    pub fn put(draft: Draft, rev: Option<u64>) -> Self {
+        match rev {
+            Some(rev) => Self::Replace(draft, rev),
+            None => Self::Create(draft),
+        }
+    }
+
     /// The item that the action is about.
     pub const fn key(&self) -> &Key {
         match self {

@@ -22,6 +22,11 @@ pub trait Pause: Send + Sync {
     async fn pause(&self, time: SignedDuration);
 }
 
+/// A pause that has been doubled so many times, up to the longest one.
+pub(crate) fn doubled(first: SignedDuration, times: u32, longest: SignedDuration) -> SignedDuration {
+    (first * (1 << times.min(10))).min(longest)
+}
+
 /// The machine's own clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;

@@ -9,6 +9,7 @@ mod hint;
 mod record;
 mod version;
 
+use lakebell_domain::digest::hex;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -252,7 +253,7 @@ impl Push<'_> {
     fn token(&self) -> String {
         let Pushed { source, id, .. } = self.pushed;
         let digest = Sha256::digest(format!("{source}\n{id}").as_bytes());
-        digest.iter().take(16).fold("push.".to_owned(), |token, byte| token + &format!("{byte:02x}"))
+        format!("push.{}", hex(&digest[..16]))
     }
 
     /// The event to keep, about no version in particular.

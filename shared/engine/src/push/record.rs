@@ -173,10 +173,7 @@ async fn write(
         event.token = verdict_token(verdict);
         event.position = Some(*position);
     }
-    let mut actions = vec![match replaced {
-        Some(there) => Write::Replace(draft(&event)?, there.rev),
-        None => Write::Create(draft(&event)?),
-    }];
+    let mut actions = vec![Write::put(draft(&event)?, replaced.map(|there| there.rev))];
     if let Some(next) = next {
         actions.extend(evicted(push, state, &next).await?);
         let head = AssetHead { state: next, ..known.head.value.clone() };

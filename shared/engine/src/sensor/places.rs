@@ -66,9 +66,6 @@ async fn write(
     until: Timestamp,
 ) -> Result<bool, EngineError> {
     let draft = store::draft(place.key.clone(), &SensorPlace { until })?;
-    let action = match known {
-        Some(known) => Write::Replace(draft, known.rev),
-        None => Write::Create(draft),
-    };
+    let action = Write::put(draft, known.map(|known| known.rev));
     Ok(store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done)
 }

@@ -301,14 +301,10 @@ async fn write_target(
     let registered = layout::registered_target(id);
     let entry_draft = store::draft(registered.clone(), &entry)?;
     let entry_known = ports.items.get(std::slice::from_ref(&registered)).await?;
-    let replace_or_create = |draft, rev: Option<u64>| match rev {
-        Some(rev) => Write::Replace(draft, rev),
-        None => Write::Create(draft),
-    };
     let actions = [
-        replace_or_create(definition_draft, known.definition.as_ref().map(|known| known.rev)),
-        replace_or_create(cursor_draft(id, &cursor)?, known.cursor.as_ref().map(|known| known.rev)),
-        replace_or_create(entry_draft, entry_known.first().map(|item| item.rev)),
+        Write::put(definition_draft, known.definition.as_ref().map(|known| known.rev)),
+        Write::put(cursor_draft(id, &cursor)?, known.cursor.as_ref().map(|known| known.rev)),
+        Write::put(entry_draft, entry_known.first().map(|item| item.rev)),
     ];
     Ok(store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done)
 }

@@ -58,10 +58,7 @@ async fn put_one(ports: &Ports, asset: AssetId, pointer: &Pointer) -> Result<(),
     for _ in 0..MAX_LOST_RACES {
         let draft = store::draft(key.clone(), pointer)?;
         let known = ports.items.get(std::slice::from_ref(&key)).await?;
-        let put = match known.first() {
-            Some(item) => Write::Replace(draft, item.rev),
-            None => Write::Create(draft),
-        };
+        let put = Write::put(draft, known.first().map(|item| item.rev));
         let actions = [put, Write::Bump(layout::head(asset))];
         if store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
             return Ok(());

@@ -1,5 +1,6 @@
 //! The identity and the columns of a table.
 
+use lakebell_domain::digest::hex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -91,7 +92,7 @@ fn digest(schema: &str, partition_columns: &[String]) -> String {
     }
     text.push('\n');
     canonical(&Value::from(partition_columns), &mut text);
-    hex(&Sha256::digest(text.as_bytes()))
+    hex(&Sha256::digest(text.as_bytes())[..16])
 }
 
 /// JSON with sorted fields, without those that move.
@@ -120,11 +121,6 @@ fn canonical(value: &Value, text: &mut String) {
         }
         plain => text.push_str(&plain.to_string()),
     }
-}
-
-/// The first 16 bytes as hex digits.
-pub(super) fn hex(digest: &[u8]) -> String {
-    digest.iter().take(16).fold(String::with_capacity(32), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
 #[cfg(test)]

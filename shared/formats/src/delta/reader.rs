@@ -8,10 +8,11 @@ use sha2::{Digest, Sha256};
 use super::MAX_LINE_BYTES;
 use super::action::{Action, CommitInfoFields, FileFields, Line, NAMES, Name, TxnFields};
 use super::commit::{CommitInfo, DeltaCommit, FileTotals, MAX_PARTITIONS};
-use super::metadata::{Metadata, hex};
+use super::metadata::Metadata;
 use super::protocol::Protocol;
 use crate::error::{FormatError, FormatErrorKind};
 use crate::json::{shorten, wrong};
+use lakebell_domain::digest::hex;
 
 /// Most applications of `txn` actions that are kept. A commit has one, rarely a few.
 const MAX_TXNS: usize = 64;
@@ -311,7 +312,7 @@ impl Tally {
             Some(first) if parts.iter().all(|(_, print)| print.is_none()) => add("line", first),
             _ => {}
         }
-        hex(&digest.finalize())
+        hex(&digest.finalize()[..16])
     }
 }
 

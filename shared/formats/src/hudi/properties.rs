@@ -1,5 +1,6 @@
 //! `hoodie.properties`: what a table says of itself.
 
+use lakebell_domain::digest::hex;
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
@@ -91,8 +92,7 @@ impl TableProperties {
 }
 
 fn digest(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(8).fold(String::with_capacity(16), |hex, byte| hex + &format!("{byte:02x}"))
+    hex(&Sha256::digest(text.as_bytes())[..8])
 }
 
 /// The entries of a properties file: comments, `key=value`, `key:value` or `key value`, backslash

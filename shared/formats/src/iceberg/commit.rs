@@ -1,7 +1,7 @@
 //! A metadata file in terms that all formats share.
 
+use lakebell_domain::digest::hex;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use lakebell_domain::commit::{Commit, CommitKind, Millis};
 use lakebell_domain::version::{Fingerprint, Ordinal};
@@ -27,10 +27,7 @@ impl Metadata {
         let uuid = self.table_uuid.as_ref().map(|uuid| uuid.to_ascii_lowercase());
         let parts = json!([uuid, file_name(file), self.head(branch)]);
         let digest = Sha256::digest(format!("iceberg-commit-v1\n{parts}").as_bytes());
-        Fingerprint::from(digest.iter().take(16).fold(String::with_capacity(32), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        }))
+        Fingerprint::from(hex(&digest[..16]))
     }
 
     /// The commit of a metadata file to a branch, given its ordinal and the step that it made.

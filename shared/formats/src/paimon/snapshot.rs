@@ -1,5 +1,6 @@
 //! Snapshot files: one commit of a Paimon table, in every version of the format.
 
+use lakebell_domain::digest::hex;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -146,9 +147,7 @@ impl Snapshot {
             list.push(Value::from(overlong.as_str()));
         }
         let digest = Sha256::digest(format!("paimon-snapshot-v1\n{parts}").as_bytes());
-        Fingerprint::from(
-            digest.iter().take(16).fold(String::with_capacity(32), |hex, byte| hex + &format!("{byte:02x}")),
-        )
+        Fingerprint::from(hex(&digest[..16]))
     }
 
     /// The event-time watermark; `None` where none was written or the one that means none.
