@@ -364,6 +364,9 @@ pub(super) fn in_path(name: &str) -> Value {
             json!({"type": "string", "pattern": "^[0-9a-f]{1,32}$"}),
             json!("0123456789abcdef0123456789abcdef"),
         ),
+        "queue" => {
+            ("Queue that the messages came from", json!({"enum": ["hints", "evaluate", "dispatch"]}), json!("dispatch"))
+        }
         "tool" => ("Tool whose result it is", json!({"enum": ["dbt", "gx", "soda"]}), json!("dbt")),
         other => panic!("describe the parameter {other} of paths"),
     };
