@@ -359,6 +359,11 @@ pub(super) fn in_path(name: &str) -> Value {
         "eventId" => {
             ("Id of the event", json!({"type": "string", "minLength": 1, "maxLength": 255}), json!("01JHQ3X0Z4"))
         }
+        "auditId" => (
+            "Id of the audit",
+            json!({"type": "string", "pattern": "^[0-9a-f]{1,32}$"}),
+            json!("0123456789abcdef0123456789abcdef"),
+        ),
         "tool" => ("Tool whose result it is", json!({"enum": ["dbt", "gx", "soda"]}), json!("dbt")),
         other => panic!("describe the parameter {other} of paths"),
     };
