@@ -15,6 +15,7 @@ pub mod connections;
 mod context;
 pub mod dead_letters;
 mod failure;
+mod http;
 pub mod items;
 pub mod logging;
 pub mod metrics;

@@ -1,6 +1,7 @@
 //! Parameters, and the schemas that several operations share.
 
 use lakebell_domain::access::Rights;
+use lakebell_domain::asset::WrittenKey;
 use lakebell_domain::target::{DependencyRecord, TargetSpec};
 use lakebell_engine::ErrorKind;
 use lakebell_engine::assets::AssetSpec;
@@ -26,7 +27,7 @@ impl Schemas {
     }
 
     pub(super) fn asset_spec(&mut self) -> Value {
-        self.of::<AssetSpec>()
+        self.of::<AssetSpec<WrittenKey>>()
     }
 
     pub(super) fn target_spec(&mut self) -> Value {
