@@ -19,8 +19,10 @@ use crate::process;
 use crate::progress::Progress;
 use crate::workspace::Workspace;
 
-/// Seeds that are tried at most for each mutant.
+/// Seeds that are tried at most for a mutant that is to be caught.
 const SEEDS: u64 = 1_000;
+/// The same for the control, and for one that can do no harm.
+const SEEDS_OF_HARMLESS: u64 = 200;
 /// Between these lines of the document the table stands.
 const MARKS: (&str, &str) = ("<!-- mutants: begin -->\n", "<!-- mutants: end -->");
 /// Where the table is shown.
@@ -46,15 +48,18 @@ pub(crate) fn run(
         process::run(cargo(workspace, &tree, "build").args(["--profile", "sim", "--bin", "lakebell-sim"]))?;
         Ok(workspace.target("mutants/build/sim/lakebell-sim"))
     })?;
-    progress.step("the simulation without a mutant", || match told(&program, 0, steps, threads)? {
-        Told::Nothing => Ok(()),
-        Told::Caught { seed, rule } => Err(Failure::new(format!("seed {seed} fails without a mutant: {rule}"))),
+    progress.step("the simulation without a mutant", || {
+        match told(&program, 0, SEEDS_OF_HARMLESS, steps, threads)? {
+            Told::Nothing => Ok(()),
+            Told::Caught { seed, rule } => Err(Failure::new(format!("seed {seed} fails without a mutant: {rule}"))),
+        }
     })?;
     let mut rows = Vec::new();
     let mut wrong = Vec::new();
     for (number, mutant) in (1..).zip(&mutants).filter(|(_, mutant)| name.is_none_or(|name| mutant.name == name)) {
         let begun = Instant::now();
-        let told = told(&program, number, steps, threads)?;
+        let seeds = if mutant.harmless.is_some() { SEEDS_OF_HARMLESS } else { SEEDS };
+        let told = told(&program, number, seeds, steps, threads)?;
         let (seed, rule) = match (&told, &mutant.harmless) {
             (Told::Caught { seed, rule }, None) => (seed.clone(), rule.clone()),
             (Told::Nothing, Some(why)) => ("none".to_owned(), format!("harmless: {why}")),
@@ -82,8 +87,7 @@ fn row(mutant: &Mutant, seed: &str, steps: u64, rule: &str) -> String {
 }
 
 /// Runs the simulation with one fault until a rule breaks; 0 for none.
-fn told(program: &Path, number: usize, steps: u64, threads: usize) -> Outcome<Told> {
-    let seeds = if number == 0 { 200 } else { SEEDS };
+fn told(program: &Path, number: usize, seeds: u64, steps: u64, threads: usize) -> Outcome<Told> {
     let mut command = Command::new(program);
     command.args(["--seeds", &seeds.to_string(), "--steps", &steps.to_string()]);
     command.args(["--threads", &threads.to_string(), "--no-shrink"]);
