@@ -53,6 +53,8 @@ pub enum Operation {
     AskAudit,
     ReadAudit,
     Examine,
+    ListDeadLetters,
+    DrainDeadLetters,
     PutConnection,
     ListConnections,
     DeleteConnection,

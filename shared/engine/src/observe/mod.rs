@@ -15,8 +15,8 @@ mod recognise;
 mod table;
 
 pub use findings::was_untold;
-pub(crate) use recognise::agree;
 pub use recognise::is_table_of;
+pub(crate) use recognise::{agree, format_at, format_found};
 pub(crate) use table::uuid_of;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,7 @@
 //! Parameters, and the schemas that several operations share.
 
 use lakebell_domain::access::Rights;
+use lakebell_domain::asset::WrittenKey;
 use lakebell_domain::target::{DependencyRecord, TargetSpec};
 use lakebell_engine::ErrorKind;
 use lakebell_engine::assets::AssetSpec;
@@ -26,7 +27,7 @@ impl Schemas {
     }
 
     pub(super) fn asset_spec(&mut self) -> Value {
-        self.of::<AssetSpec>()
+        self.of::<AssetSpec<WrittenKey>>()
     }
 
     pub(super) fn target_spec(&mut self) -> Value {
@@ -364,6 +365,9 @@ pub(super) fn in_path(name: &str) -> Value {
             json!({"type": "string", "pattern": "^[0-9a-f]{1,32}$"}),
             json!("0123456789abcdef0123456789abcdef"),
         ),
+        "queue" => {
+            ("Queue that the messages came from", json!({"enum": ["hints", "evaluate", "dispatch"]}), json!("dispatch"))
+        }
         "tool" => ("Tool whose result it is", json!({"enum": ["dbt", "gx", "soda"]}), json!("dbt")),
         other => panic!("describe the parameter {other} of paths"),
     };

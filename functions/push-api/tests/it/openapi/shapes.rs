@@ -86,7 +86,7 @@ fn set_switch() -> Value {
 
 fn warehouse() -> Value {
     object(
-        &[("location", string()), ("format", json!({"enum": ["paimon", "iceberg", "hudi", "delta"]}))],
+        &[("location", string()), ("format", json!({"enum": ["auto", "paimon", "iceberg", "hudi", "delta"]}))],
         &[("catalog", string()), ("project", integer())],
     )
 }
@@ -362,6 +362,15 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
             );
             answers(object(&[("version", string()), ("checks", list(&check))], &[]), "doctor")
         }
+        Operation::ListDeadLetters => {
+            let lying = object(&[("queue", dead_queue()), ("messages", json!({"type": "integer", "minimum": 0}))], &[]);
+            answers(object(&[("items", list(&lying))], &[]), "dead-letters")
+        }
+        Operation::DrainDeadLetters => {
+            let put_back = json!({"type": "integer", "minimum": 0, "maximum": 1_000});
+            let fields = [("queue", dead_queue()), ("putBack", put_back), ("isEmpty", boolean())];
+            answers(object(&fields, &[]), "dead-letters-drained")
+        }
         Operation::PutConnection => {
             let body = object(
                 &[("url", json!({"type": "string", "pattern": "^https?://"})), ("tokenSecret", string())],
@@ -409,6 +418,10 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
         | Operation::TakeBackGrant
         | Operation::RevokeToken => nothing(),
     }
+}
+
+fn dead_queue() -> Value {
+    json!({"enum": ["hints", "evaluate", "dispatch"]})
 }
 
 fn audit() -> Value {
