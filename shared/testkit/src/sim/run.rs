@@ -124,7 +124,7 @@ impl Run {
         };
         let deaths = self.outside.state().profile.deaths;
         let requests = self.outside.state().profile.requests;
-        let chances = [25, 30, requests, 6, 10, 6, 4, deaths, 25, 130];
+        let chances = [25, 30, requests, 6, 10, 6, 4, deaths, 25, 130, 8];
         let mut below = 0;
         let what = chances.iter().position(|chance| {
             below += chance;
@@ -141,6 +141,7 @@ impl Run {
             Some(7) if self.outside.state().may_happen() => self.workers.kill_one(),
             Some(8) => self.scheduler_goes_on(),
             Some(9) => self.begin_a_job(),
+            Some(10) if self.outside.state().may_happen() => self.workers.hold_one_up(),
             _ if self.workers.count() == 0 => self.begin_a_job(),
             _ => self.go_on().await,
         }
