@@ -58,7 +58,7 @@ fn audited(answer: &Value, is_clean: bool) -> String {
             format!("{which}: {}", at(workflow, "/why")),
         ]);
     }
-    let mut text = table.or("");
+    let mut text = table.or("nothing that is wrong");
     let more = count("moreFindings");
     if more != "0" {
         let _ = writeln!(text, "and {more} more");

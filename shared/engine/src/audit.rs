@@ -302,7 +302,9 @@ impl Dispatcher {
         }
         let ids: BTreeSet<InstanceId> = list.instances.iter().map(|listed| listed.report.id).collect();
         let now = self.ports.clock.now();
-        for trigger in triggers.iter().filter(|trigger| trigger.status().word() == StatusWord::Success) {
+        // A waiting task asked by itself: its instance is there, perhaps since before the time that is looked at.
+        let started = |trigger: &&&Trigger| trigger.status().word() == StatusWord::Success && trigger.sensor.is_none();
+        for trigger in triggers.iter().filter(started) {
             let started = trigger.followed().map_or(trigger.claimed_at, |followed| followed.since);
             let is_shown = carried.contains_key(&trigger.key) || trigger.instance.is_some_and(|id| ids.contains(&id));
             if !is_shown && now.duration_since(started) > YOUNG {

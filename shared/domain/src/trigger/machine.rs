@@ -326,7 +326,9 @@ impl Trigger {
         if next.has_ended() {
             next.due_at = None;
         }
-        if matches!(next.status, Status::Success { .. }) {
+        // A waiting task that names no instance carries no key either: nobody could be asked about it.
+        let can_be_asked_about = next.sensor.is_none() || next.instance.is_some();
+        if matches!(next.status, Status::Success { .. }) && can_be_asked_about {
             next.followed.get_or_insert_with(|| Followed::from(now));
         }
         Ok(next)

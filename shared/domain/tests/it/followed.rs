@@ -1,10 +1,11 @@
 //! What became of a started workflow, beside SUCCESS.
 
-use lakebell_domain::ids::InstanceId;
+use lakebell_domain::ids::{InstanceId, TaskCode};
+use lakebell_domain::sensor::{Asker, SensorRun};
 use lakebell_domain::trigger::{Arrow, FOLLOWED_FOR, FollowedState, Sighting, Trigger};
 
 use crate::support::at;
-use crate::walks::claimed;
+use crate::walks::{claimed, claimed_for_sensor};
 
 fn started() -> Trigger {
     let leased = claimed().apply(&Arrow::Lease { until: at(30) }, at(0)).unwrap();
@@ -23,6 +24,17 @@ fn only_what_started_is_followed() {
     let started = started();
     assert_eq!((started.due_at, started.timer()), (None, Some(at(60))), "an ended trigger has no step of its own");
     assert_eq!(started.asked(at(59)), None);
+}
+
+#[test]
+fn a_waiting_task_is_followed_where_it_names_its_instance() {
+    let task = TaskCode(12);
+    let taken = |asker| {
+        let answer = Arrow::Answer { task, run: SensorRun { asker, run: 1 } };
+        claimed_for_sensor().apply(&answer, at(0)).unwrap()
+    };
+    assert!(taken(Asker::WorkflowInstance(InstanceId(31))).followed().is_some());
+    assert_eq!(taken(Asker::Token("k-1".parse().unwrap())).timer(), None, "no instance carries its key");
 }
 
 #[test]

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use lakebell_domain::ids::{ConnectionName, TriggerKey, WorkflowCode};
+use lakebell_domain::ids::{ConnectionName, InstanceId, TaskCode, TriggerKey, WorkflowCode};
+use lakebell_domain::sensor::{Asker, SensorRun};
 use lakebell_domain::trigger::Trigger;
 use lakebell_engine::audit::{self, Audit, FindingKind};
 use lakebell_engine::ports::items::Item;
 use lakebell_engine::ports::scheduler::{Refusal, Scheduler as _, StartRequest, TokenExpiry};
 use lakebell_engine::ports::time::Clock as _;
-use lakebell_engine::{doctor, layout};
+use lakebell_engine::sensor::{Answer, Ask, Patience};
+use lakebell_engine::{doctor, layout, sensor};
 use lakebell_testkit::StartFault;
 use serde_json::json;
 
-use crate::support::{Deployment, PROJECT, spec, trace};
+use crate::support::{Deployment, PROJECT, spec, target_id, trace};
 
 impl Deployment {
     async fn with_three_starts() -> Self {
@@ -58,6 +60,24 @@ async fn a_deployment_that_did_nothing_wrong_is_clean() {
     let d = Deployment::with_three_starts().await;
     let result = d.audit().await.result.unwrap();
     assert_eq!((result.is_clean, result.triggers, result.instances), (true, 3, 3), "{:?}", result.findings);
+}
+
+#[tokio::test]
+async fn what_a_waiting_task_took_is_not_looked_for() {
+    let mut d = Deployment::with(&["a"]).await;
+    let mut task = serde_json::to_value(spec("t", &[("g", json!("all"), &["a"])])).unwrap();
+    task["taskDefinitionCode"] = json!(456);
+    d.declare(&serde_json::from_value(task).unwrap()).await;
+    d.commit("a", "APPEND").await;
+    // Its workflow began by itself, long before anything was ready.
+    let run = SensorRun { asker: Asker::WorkflowInstance(InstanceId(31)), run: 1 };
+    let ask = Ask { target: target_id("t"), task: Some(TaskCode(456)), run };
+    let patience = Patience { time: SignedDuration::ZERO, places: 1, pause: &d.world.clock };
+    let answer = sensor::ask(&d.world.ports(), &ask, patience, &trace()).await.unwrap();
+    assert!(matches!(answer, Answer::Ready { .. }));
+    d.world.clock.advance(Duration::from_mins(20));
+    let result = d.audit().await.result.unwrap();
+    assert_eq!((result.is_clean, result.triggers, result.instances), (true, 1, 0), "{:?}", result.findings);
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use lakebell_domain::ids::{AttemptId, ProjectCode};
+use lakebell_domain::event::Event;
+use lakebell_domain::ids::{AssetId, AttemptId, ProjectCode};
+use lakebell_engine::layout;
 use lakebell_engine::ports::items::{Item, Key};
 use lakebell_engine::rules::Records;
 
@@ -32,6 +34,14 @@ pub(super) async fn items_of(dynamodb: &aws_sdk_dynamodb::Client, table: &str) -
 }
 
 impl Scene {
+    /// Every kept event of an asset, by a consistent scan of the table.
+    pub(crate) async fn kept_events(&self, asset: AssetId) -> Vec<Event> {
+        let items = items_of(&self.dynamodb, &self.local.table).await;
+        let partition = layout::asset(asset);
+        let own = items.iter().filter(|item| item.key.pk == partition && item.key.sk.starts_with("E#"));
+        own.map(|item| serde_json::from_str(&item.doc).unwrap()).collect()
+    }
+
     /// Everything that is recorded of the test's project, by a consistent scan of the table.
     pub(crate) async fn records(&self) -> Records {
         let items = items_of(&self.dynamodb, &self.local.table).await;

@@ -382,7 +382,7 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
         Operation::AskAudit => {
             answers(audit(), "audit-asked").instead(202).may_take(object(&[], &[("since", moment())]))
         }
-        Operation::ReadAudit => answers(audit(), "audit-asked"),
+        Operation::ReadAudit => answers(audit(), "audit-done"),
         Operation::Examine => {
             let check = object(
                 &[
