@@ -84,6 +84,7 @@ fn registers(state: &AssetState) -> Vec<(&'static str, String)> {
     rows.push(("watermark", state.watermark.as_ref().map_or_else(String::new, |mark| millis(Some(mark.at.0)))));
     rows.push(("schema", state.schema.current.map_or_else(String::new, |id| id.to_string())));
     rows.extend(state.tags.iter().map(|(name, tag)| ("tag", format!("{name}: snapshot {}", tag.snapshot_id))));
+    rows.extend(state.demands.told().into_iter().map(|told| ("format", paint(WAIT, &told))));
     if let Some(hold) = &state.hold {
         let word = if hold.confirmed_at.is_some() { "confirmed" } else { "suspected" };
         let text = format!("{word} since {}: {}", hold.first_seen, hold.evidence);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lakebell_domain::asset::{AssetKey, Location};
+use lakebell_domain::asset::{AssetKey, Location, WrittenKey};
 use lakebell_domain::ids::{ProjectCode, TargetId};
 use lakebell_domain::target::{AssetPrefix, AssetSelector, TargetSpec};
 use lakebell_engine::assets::AssetSpec;
@@ -60,7 +60,7 @@ pub(crate) enum Operation {
     Nothing,
     PutConnection(ConnectionSpec),
     PutWarehouse(Warehouse),
-    Register(ProjectCode, AssetSpec),
+    Register(ProjectCode, AssetSpec<WrittenKey>),
     Declare(ProjectCode, Box<TargetSpec>),
     Deregister(ProjectCode, AssetKey),
     Undeclare(TargetId),
@@ -105,13 +105,19 @@ fn warehouse(warehouse: &Warehouse, current: &Current) -> Step {
     Step { action, kind: "warehouse", name, notes, operation: Operation::PutWarehouse(warehouse.clone()) }
 }
 
-fn asset(project: ProjectCode, spec: &AssetSpec, current: &Current) -> Step {
+fn asset(project: ProjectCode, spec: &AssetSpec<WrittenKey>, current: &Current) -> Step {
     let step = |action, notes, operation| Step { action, kind: "asset", name: spec.key.to_string(), notes, operation };
-    let (key, location) = (spec.key.to_string(), spec.location.to_string());
-    if let Some(known) = current.assets.iter().find(|known| at(known, "/key") == key) {
-        let there = at(known, "/location");
+    let location = spec.location.to_string();
+    let key_of = |known: &Value| at(known, "/key").parse::<AssetKey>().ok();
+    // Of several formats under one name the one that lives there, if any does.
+    let is_of_name = |known: &&Value| key_of(known).is_some_and(|key| spec.key.may_be(&key));
+    let mut of_name: Vec<&Value> = current.assets.iter().filter(is_of_name).collect();
+    of_name.sort_by_key(|known| at(known, "/location") != location);
+    let is_told = spec.key.told().is_some();
+    if let Some(known) = of_name.into_iter().find(|known| is_told || at(known, "/location") == location) {
+        let (key, there) = (at(known, "/key"), at(known, "/location"));
         if there == location {
-            let (action, notes) = compare(Some(&registered(known)), spec);
+            let (action, notes) = compare(Some(&registered(known)), &spec.clone().with_key(key));
             let is_same = action == Action::Same;
             let operation = if is_same { Operation::Nothing } else { Operation::Register(project, spec.clone()) };
             return step(action, notes, operation);
@@ -121,7 +127,7 @@ fn asset(project: ProjectCode, spec: &AssetSpec, current: &Current) -> Step {
         return step(Action::Conflict, vec![note], Operation::Nothing);
     }
     let is_taken = |known: &&Value| {
-        let branch = at(known, "/key").parse::<AssetKey>().ok().and_then(|key| key.branch().map(str::to_owned));
+        let branch = key_of(known).and_then(|key| key.branch().map(str::to_owned));
         at(known, "/location") == location && branch.as_deref() == spec.key.branch()
     };
     if let Some(known) = current.assets.iter().find(is_taken) {
@@ -183,23 +189,26 @@ fn target_gone(id: TargetId, prune: bool) -> Step {
 /// Assets of the project that the file neither names nor covers by a warehouse. One that a target
 /// of the file depends on stays too.
 fn assets_gone(declared: &Declarations, current: &Current, prune: bool) -> Vec<Step> {
-    let mut wanted: BTreeSet<&AssetKey> = declared.assets.iter().map(|spec| &spec.key).collect();
     let groups = || declared.targets.iter().flat_map(|(_, spec)| &spec.groups);
     let selectors = || groups().flat_map(|group| &group.dependencies).map(|dependency| &dependency.asset);
-    wanted.extend(selectors().filter_map(AssetSelector::key));
+    let wanted: BTreeSet<&AssetKey> = selectors().filter_map(AssetSelector::key).collect();
     let prefixes: Vec<&AssetPrefix> = selectors().filter_map(AssetSelector::prefix).collect();
-    let is_wanted = |key: &AssetKey| wanted.contains(key) || prefixes.iter().any(|prefix| prefix.takes_in(key));
+    let is_declared = |key: &AssetKey| declared.assets.iter().any(|spec| spec.key.may_be(key));
+    let is_selected = |key: &AssetKey| wanted.contains(key) || prefixes.iter().any(|prefix| prefix.takes_in(key));
+    let is_wanted = |key: &AssetKey| is_declared(key) || is_selected(key);
     let known_warehouses = current.warehouses.iter().filter_map(|known| serde_json::from_value(known.clone()).ok());
     let warehouses: Vec<Warehouse> = declared.warehouses.iter().cloned().chain(known_warehouses).collect();
     // The list also has assets that no project owns.
     let is_own = |known: &&Value| at(known, "/project") == declared.project.to_string();
-    let is_found_by_itself = |location: &Location| warehouses.iter().any(|from| spec_of(from, location).is_some());
+    let is_found_by_itself = |key: &AssetKey, location: &Location| {
+        warehouses.iter().any(|from| spec_of(from, key.format(), location).is_some())
+    };
     current
         .assets
         .iter()
         .filter(is_own)
         .filter_map(|known| Some((at(known, "/key").parse().ok()?, at(known, "/location").parse().ok()?)))
-        .filter(|(key, location): &(AssetKey, Location)| !is_wanted(key) && !is_found_by_itself(location))
+        .filter(|(key, location): &(AssetKey, Location)| !is_wanted(key) && !is_found_by_itself(key, location))
         .map(|(key, _)| removal("asset", key.to_string(), prune, Operation::Deregister(declared.project, key)))
         .collect()
 }

@@ -3,6 +3,7 @@
 //! Verdicts and codes are texts here, so that an older command line shows those of a newer API.
 
 use lakebell_domain::ids::ProjectCode;
+use lakebell_domain::state::Demands;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -50,6 +51,7 @@ struct MemberVerdict {
     written_by: Option<Value>,
     refused: Option<Value>,
     without_catalog: bool,
+    demands: Demands,
 }
 
 /// Why it is not READY.
@@ -198,6 +200,7 @@ fn member_lines(member: &MemberVerdict, is_group_ready: bool) -> Vec<String> {
     for (name, value) in [("written by", written), ("refused", refused), ("catalog", without_catalog)] {
         lines.extend(value.map(|value| format!("   {}", row(name, &value))));
     }
+    lines.extend(member.demands.told().iter().map(|told| format!("   {}", row("format", told))));
     lines
 }
 

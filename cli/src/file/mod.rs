@@ -11,7 +11,7 @@ use std::fmt::{self, Display};
 use std::path::Path;
 
 use lakebell_domain::Invalid;
-use lakebell_domain::asset::{Format, Location};
+use lakebell_domain::asset::{FormatChoice, Location, WrittenKey};
 use lakebell_domain::ids::{ProjectCode, TargetId};
 use lakebell_domain::target::{DependencyRecord, LATER_KEYS, TargetSpec, gather};
 use lakebell_engine::assets::AssetSpec;
@@ -32,7 +32,7 @@ pub(crate) struct Declarations {
     pub(crate) project: ProjectCode,
     pub(crate) connections: Vec<ConnectionSpec>,
     pub(crate) warehouses: Vec<Warehouse>,
-    pub(crate) assets: Vec<AssetSpec>,
+    pub(crate) assets: Vec<AssetSpec<WrittenKey>>,
     pub(crate) targets: Vec<(TargetId, TargetSpec)>,
     /// What a person should know of a target before it is declared.
     pub(crate) notes: Vec<(TargetId, String)>,
@@ -55,7 +55,7 @@ struct Document {
     warehouses: Option<Vec<WarehouseEntry>>,
     /// Tables that work can depend on.
     #[serde(default)]
-    assets: Option<Vec<AssetSpec>>,
+    assets: Option<Vec<AssetSpec<WrittenKey>>>,
     /// What is started, and when.
     #[serde(default)]
     targets: Option<Vec<TargetEntry>>,
@@ -70,7 +70,7 @@ struct Document {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WarehouseEntry {
     location: Location,
-    format: Format,
+    format: FormatChoice,
     catalog: Option<String>,
     project: Option<ProjectCode>,
 }
@@ -148,7 +148,7 @@ fn check(document: Document) -> Result<Declarations, Invalid> {
     unique("warehouses", "location", warehouses.iter().map(|warehouse| &warehouse.location))?;
     let assets = document.assets.unwrap_or_default();
     for (at, asset) in assets.iter().enumerate() {
-        asset.check().map_err(|invalid| invalid.within(&format!("assets[{at}]")))?;
+        asset.check_written().map_err(|invalid| invalid.within(&format!("assets[{at}]")))?;
     }
     unique("assets", "key", assets.iter().map(|asset| &asset.key))?;
     unique("assets", "location", assets.iter().map(|asset| Spot(&asset.location, asset.key.branch())))?;

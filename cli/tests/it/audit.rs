@@ -27,7 +27,10 @@ fn an_audit_is_waited_for_and_its_exit_status_says_whether_it_is_clean() {
     let read = format!("GET /projects/7/audits/{AUDIT}");
     stub.fix(&read, 200, audited(&json!([]), true));
     let run = stub.run(&["audit"]).succeeded();
-    assert_eq!(run.out, "nothing that is wrong\nclean: 3 triggers since 2026-01-01T00:00:00Z, compared with 4 instances\n");
+    assert_eq!(
+        run.out,
+        "nothing that is wrong\nclean: 3 triggers since 2026-01-01T00:00:00Z, compared with 4 instances\n"
+    );
     let findings = json!([
         {"kind": "extra", "detail": "a second instance of one trigger: stop it", "trigger": "00ff", "instance": 9},
         {"kind": "missing", "detail": "the scheduler shows no instance of it", "trigger": "00fe"},

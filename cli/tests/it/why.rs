@@ -8,7 +8,9 @@ use lakebell_domain::cursor::{Taken, TargetCursor};
 use lakebell_domain::evaluation::{AssetView, Evaluation, Inputs, evaluate};
 use lakebell_domain::event::EventKind;
 use lakebell_domain::ids::{AssetId, ProjectCode};
-use lakebell_domain::state::{AssetState, Baseline, Mark, Register, RewriteHold, Totals, WatermarkRegister, Writer};
+use lakebell_domain::state::{
+    AssetState, Baseline, Demands, Mark, Register, RewriteHold, Totals, WatermarkRegister, Writer,
+};
 use lakebell_domain::target::{KnownAsset, KnownAssets, TargetSpec};
 use lakebell_domain::version::{Epoch, Fingerprint, Ordinal, Position, Version};
 use serde::Deserialize;
@@ -106,6 +108,15 @@ fn a_member_whose_catalog_is_not_asked_says_so() {
     let text = why(&evaluation(&both(), Some(&state(5)), Some(&without)));
     assert_eq!(text.matches("catalog").count(), 1, "{text}");
     assert!(text.contains("none is asked: what the metadata files say of each other decides"), "{text}");
+}
+
+#[test]
+fn a_member_that_demands_what_is_not_understood_says_so() {
+    let names: Vec<String> = (1..=12).map(|n| format!("feature{n:02}")).collect();
+    let demanding = AssetState { demands: Demands::new(true, &names), ..state(3) };
+    let text = why(&evaluation(&both(), Some(&state(5)), Some(&demanding)));
+    assert!(text.contains("the table is catalog-managed"), "{text}");
+    assert!(text.contains("feature08, 4 more") && !text.contains("feature09"), "{text}");
 }
 
 #[test]

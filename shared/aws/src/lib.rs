@@ -14,6 +14,7 @@ pub mod config;
 pub mod connections;
 mod context;
 mod failure;
+mod http;
 pub mod items;
 pub mod logging;
 pub mod metrics;

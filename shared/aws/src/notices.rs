@@ -21,8 +21,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::catalogs::http::{Http, Request};
 use crate::catalogs::sign::Signer;
+use crate::http::{Http, Request};
 
 /// Most entries of one request.
 const MOST_ENTRIES: usize = 10;
@@ -87,7 +87,7 @@ impl BusNotices {
             endpoint: sdk.endpoint_url().map_or_else(|| endpoint_of(&region), str::to_owned),
             region,
             signer: Signer::new(sdk),
-            http: Http::new(sdk, LONGEST_REQUEST),
+            http: Http::new(sdk, LONGEST_REQUEST, "EventBridge"),
             clock,
             kept: Mutex::default(),
         })

@@ -1,4 +1,5 @@
 //! How fast payloads are decoded. `cargo bench -p lakebell-decoders`.
+// Benchmarks are no library code.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

@@ -1,5 +1,9 @@
 //! What work can depend on: a lakehouse table or a branch of one, by key and by location.
 
+mod written;
+
+pub use written::{FormatChoice, WrittenKey};
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,6 +15,9 @@ use crate::Invalid;
 
 /// Longest canonical asset key, in bytes.
 pub const MAX_ASSET_KEY_BYTES: usize = 512;
+
+/// How a key is written.
+const RIGHT: &str = "write <format>://[<catalog>/]<database>/<table>[@branch], as in paimon://ods_db/orders";
 
 /// Longest location, in bytes: an S3 bucket name and an S3 key at their limits.
 pub const MAX_LOCATION_BYTES: usize = 1_100;
@@ -98,15 +105,11 @@ impl AssetKey {
         for part in catalog.into_iter().chain([database, table]).chain(branch) {
             check_segment(part, part)?;
         }
-        let key = Self {
-            format,
-            names: Arc::new(Names {
-                catalog: catalog.map(str::to_owned),
-                database: database.to_owned(),
-                table: table.to_owned(),
-                branch: branch.filter(|name| *name != "main").map(str::to_owned),
-            }),
-        };
+        Self::of(format, Arc::new(Names::new(catalog, database, table, branch)))
+    }
+
+    fn of(format: Format, names: Arc<Names>) -> Result<Self, Invalid> {
+        let key = Self { format, names };
         let bytes = key.to_string().len();
         if bytes > MAX_ASSET_KEY_BYTES {
             return Err(too_long(format!("it has {bytes} bytes in its canonical form")));
@@ -142,30 +145,54 @@ impl AssetKey {
 
 impl fmt::Display for AssetKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.format, self.names)
+    }
+}
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let encode = |segment: &'_ str| utf8_percent_encode(segment, SEGMENT).to_string();
-        write!(f, "{}://", self.format)?;
-        if let Some(catalog) = &self.names.catalog {
+        if let Some(catalog) = &self.catalog {
             write!(f, "{}/", encode(catalog))?;
         }
-        write!(f, "{}/{}", encode(&self.names.database), encode(&self.names.table))?;
-        match &self.names.branch {
+        write!(f, "{}/{}", encode(&self.database), encode(&self.table))?;
+        match &self.branch {
             Some(branch) => write!(f, "@{}", encode(branch)),
             None => Ok(()),
         }
     }
 }
 
+/// The part of a key that names the format, and what comes after it.
+fn split(text: &str) -> Result<(&str, &str), Invalid> {
+    if text.len() > 3 * MAX_ASSET_KEY_BYTES {
+        return Err(too_long(format!("it has {} bytes", text.len())));
+    }
+    text.split_once("://").ok_or_else(|| Invalid::new("asset key", format!("`{text}` has no `://`"), RIGHT))
+}
+
 impl FromStr for AssetKey {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let right = "write <format>://[<catalog>/]<database>/<table>[@branch], as in paimon://ods_db/orders";
-        let malformed = |problem: String| Invalid::new("asset key", problem, right);
-        if text.len() > 3 * MAX_ASSET_KEY_BYTES {
-            return Err(too_long(format!("it has {} bytes", text.len())));
-        }
-        let (format, rest) = text.split_once("://").ok_or_else(|| malformed(format!("`{text}` has no `://`")))?;
+        let (format, rest) = split(text)?;
         let format = format.parse()?;
+        Self::of(format, Arc::new(Names::read(rest, text)?))
+    }
+}
+
+impl Names {
+    fn new(catalog: Option<&str>, database: &str, table: &str, branch: Option<&str>) -> Self {
+        Self {
+            catalog: catalog.map(str::to_owned),
+            database: database.to_owned(),
+            table: table.to_owned(),
+            branch: branch.filter(|name| *name != "main").map(str::to_owned),
+        }
+    }
+
+    /// What comes after the format in the text of a key.
+    fn read(rest: &str, text: &str) -> Result<Self, Invalid> {
         let (path, branch) = match rest.split_once('@') {
             Some((path, branch)) => (path, Some(decode_segment(branch, text)?)),
             None => (rest, None),
@@ -173,9 +200,9 @@ impl FromStr for AssetKey {
         let segments = path.split('/').map(|segment| decode_segment(segment, text)).collect::<Result<Vec<_>, _>>()?;
         let branch = branch.as_deref();
         match segments.as_slice() {
-            [database, table] => Self::new(format, None, database, table, branch),
-            [catalog, database, table] => Self::new(format, Some(catalog), database, table, branch),
-            other => Err(malformed(format!("`{text}` has {} segments", other.len()))),
+            [database, table] => Ok(Self::new(None, database, table, branch)),
+            [catalog, database, table] => Ok(Self::new(Some(catalog), database, table, branch)),
+            other => Err(Invalid::new("asset key", format!("`{text}` has {} segments", other.len()), RIGHT)),
         }
     }
 }
@@ -214,11 +241,7 @@ fn check_segment(segment: &str, whole: &str) -> Result<(), Invalid> {
     } else {
         return Ok(());
     };
-    Err(Invalid::new(
-        "asset key",
-        format!("`{}` has {problem}", whole.escape_debug()),
-        "write <format>://[<catalog>/]<database>/<table>[@branch], as in paimon://ods_db/orders",
-    ))
+    Err(Invalid::new("asset key", format!("`{}` has {problem}", whole.escape_debug()), RIGHT))
 }
 
 impl Serialize for AssetKey {

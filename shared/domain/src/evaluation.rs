@@ -27,7 +27,7 @@ use crate::cursor::{Taken, TargetCursor};
 use crate::ids::{Alias, AssetId, GroupName, TargetId, TaskCode, TriggerKey};
 use crate::policy::{Partition, Window};
 use crate::reason::{Reason, Verdict};
-use crate::state::{AssetState, Mark, RefusedEvidence, Writer};
+use crate::state::{AssetState, Demands, Mark, RefusedEvidence, Writer};
 use crate::target::{Target, joined};
 use crate::trigger::{StartReason, Trigger};
 use crate::version::Version;
@@ -189,6 +189,9 @@ pub struct MemberEvaluation {
     /// No catalog is asked for the asset, although its format has them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_catalog: bool,
+    /// What the table asks of its readers, as far as that is not met.
+    #[serde(default, skip_serializing_if = "Demands::is_none")]
+    pub demands: Demands,
     /// The evidence about the asset that was refused last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedEvidence>,

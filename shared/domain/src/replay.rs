@@ -147,7 +147,6 @@ impl<'a> Player<'a> {
             let mut fresh =
                 AssetState { epoch: position.epoch, baseline: state.baseline.clone(), ..AssetState::default() };
             fresh.schema.approval_required = state.schema.approval_required;
-            fresh.schema.initial = state.schema.initial;
             *state = fresh;
         }
         let known = |position: Position| -> Option<Mark> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::asset::{AssetKey, Location};
+use crate::asset::{AssetKey, Location, WrittenKey};
 use crate::ids::{Alias, ConnectionName, GroupName, TargetName};
 use crate::policy::{Length, Pattern, TimeOfDay, Zone};
 use crate::target::{AssetSelector, SnapshotIdText, StartFrom};
@@ -28,6 +28,8 @@ macro_rules! text {
 text! {
     AssetKey, "AssetKey", "^(paimon|iceberg|hudi|delta)://[^/@]+(/[^/@]+){1,2}(@[^/@]+)?$",
         "A table or a branch of one: <format>://[<catalog>/]<database>/<table>[@branch]";
+    WrittenKey, "WrittenAssetKey", "^(auto|paimon|iceberg|hudi|delta)://[^/@]+(/[^/@]+){1,2}(@[^/@]+)?$",
+        "An asset key; with auto for the format, which is then that of the table at the location";
     AssetSelector, "AssetSelector", "^(paimon|iceberg|hudi|delta)://[^/@]+(/[^/@]*){1,2}(@[^/@]+)?$",
         "An asset key, or a prefix of keys as in paimon://dw_db/ods_*";
     Location, "Location", "^[sS]3[aAnN]?://[^/]+/.+$", "Where a table lives: s3://bucket/path/of/the/table";

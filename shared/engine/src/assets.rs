@@ -1,16 +1,17 @@
 //! Register, find, list and deregister assets.
 
+mod spec;
+
+pub use spec::AssetSpec;
+
 use std::collections::BTreeSet;
 
-use lakebell_domain::Invalid;
-use lakebell_domain::asset::{AssetKey, Location};
+use lakebell_domain::asset::{AssetKey, Location, WrittenKey};
 use lakebell_domain::event::Source;
 use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::AssetState;
-use serde::{Deserialize, Serialize};
 
-use crate::asset_settings::{AssetSettings, BindVerdict, ScanInterval, SchemaApproval, Trust, WatermarkFrom};
-use crate::catalog::Catalog;
+use crate::asset_settings::Trust;
 use crate::evaluate;
 use crate::layout;
 use crate::observe::{self, Hint, Look, Observed};
@@ -25,84 +26,6 @@ use crate::{EngineError, ErrorKind, grants, inbox};
 pub const GRANT: &str = "grant";
 /// Most tables that a declaration of a warehouse registers in one call.
 pub const MAX_DISCOVERED: usize = 500;
-
-/// An asset as a person registers it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AssetSpec {
-    /// Its key.
-    pub key: AssetKey,
-    /// Where the table lives.
-    pub location: Location,
-    /// To which version a verdict counts that names none.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub bind_verdict: BindVerdict,
-    /// Whether a schema that is new waits for a decision.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub schema_approval: SchemaApproval,
-    /// Where the watermark comes from.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub watermark_from: WatermarkFrom,
-    /// What may advance the data version.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub trust: Trust,
-    /// The catalog that says which metadata file of an Iceberg table is current.
-    #[serde(default, skip_serializing_if = "is_default")]
-    #[cfg_attr(feature = "schema", schemars(with = "crate::catalog::Written"))]
-    pub catalog: Catalog,
-    /// The property of an Iceberg snapshot's summary that is its watermark; `kafka.connect.valid-through-ts`
-    /// where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub watermark_property: Option<String>,
-    /// Whether a Paimon consumer file keeps snapshots from expiring before they were read.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub keep_consumer: bool,
-    /// How often the clock looks at it; absent, with every pass of the compensator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scan_interval: Option<ScanInterval>,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-impl AssetSpec {
-    /// A table without settings.
-    pub fn new(key: AssetKey, location: Location) -> Self {
-        Self {
-            key,
-            location,
-            bind_verdict: BindVerdict::default(),
-            schema_approval: SchemaApproval::default(),
-            watermark_from: WatermarkFrom::default(),
-            trust: Trust::default(),
-            catalog: Catalog::None,
-            watermark_property: None,
-            keep_consumer: false,
-            scan_interval: None,
-        }
-    }
-
-    /// What it sets; what it leaves out is the default.
-    pub fn settings(&self) -> AssetSettings {
-        AssetSettings {
-            bind_verdict: self.bind_verdict,
-            schema_approval: self.schema_approval,
-            watermark_from: self.watermark_from,
-            trust: self.trust,
-            catalog: self.catalog.clone(),
-            watermark_property: self.watermark_property.clone(),
-            scan_interval: self.scan_interval,
-            keep_consumer: self.keep_consumer,
-        }
-    }
-
-    /// Errors: `Invalid` for a setting that the table's format does not have.
-    pub fn check(&self) -> Result<(), Invalid> {
-        self.settings().check(self.key.format())
-    }
-}
 
 /// Who registers an asset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +45,34 @@ pub struct Registration {
     pub is_new: bool,
     /// The first look at it.
     pub observed: Observed,
+}
+
+/// Registers an asset as a person wrote it: where the key leaves the format to be recognised, it is that
+/// of the table at the location, or of the asset of this name that is registered there.
+///
+/// Errors: `Invalid` where nothing that is there says which format it is; those of [`register`].
+pub async fn register_written(
+    ports: &Ports,
+    project: ProjectCode,
+    spec: AssetSpec<WrittenKey>,
+    trace: &TraceId,
+) -> Result<Registration, EngineError> {
+    let key = match spec.key.told() {
+        Some(key) => key,
+        None => recognised(ports, &spec).await?,
+    };
+    register(ports, project, &spec.with_key(key), trace).await
+}
+
+async fn recognised(ports: &Ports, spec: &AssetSpec<WrittenKey>) -> Result<AssetKey, EngineError> {
+    if let Some(id) = at_location(ports, &spec.location, spec.key.branch()).await? {
+        let known = head(ports, id).await?.value.key;
+        if spec.key.may_be(&known) {
+            return Ok(known);
+        }
+    }
+    let format = observe::format_at(&*ports.storage, &spec.location).await?;
+    Ok(spec.key.of(format)?)
 }
 
 /// Registers an asset and looks at it. Registering the same key at the same location again changes

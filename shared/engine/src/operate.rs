@@ -2,13 +2,13 @@
 //! whom, and is followed by an evaluation.
 
 use lakebell_domain::cursor::{Paused, TargetCursor};
-use lakebell_domain::evaluation::{SwitchedOff, consume, manual, manual_key};
+use lakebell_domain::evaluation::{ClaimPlan, SwitchedOff, consume, manual, manual_key};
 use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, TraceId, TriggerKey};
 use lakebell_domain::notice::Notice;
 use lakebell_domain::policy::{Coalesce, OnFailed, OnResume};
 use lakebell_domain::trigger::{Arrow, Decision, Status, StatusWord, Trigger};
 
-use crate::evaluate::{self, Claimed, Evaluated, INLINE_TARGETS, cursor_draft, trigger_draft};
+use crate::evaluate::{self, Claimed, Evaluated, INLINE_TARGETS, Loaded, cursor_draft, trigger_draft};
 use crate::history;
 use crate::layout;
 use crate::ports::Ports;
@@ -45,10 +45,9 @@ pub async fn pause(ports: &Ports, target: &TargetId, by: &str) -> Result<(), Eng
 ///
 /// Errors: `NotFound`.
 pub async fn resume(ports: &Ports, target: &TargetId, trace: &TraceId) -> Result<Option<Evaluated>, EngineError> {
-    for _ in 0..MAX_LOST_RACES {
-        let loaded = evaluate::load_one(ports, target).await?.ok_or_else(|| not_declared(target))?;
+    go_on(ports, target, "resume", trace, |loaded| {
         if loaded.cursor.value.paused.is_none() {
-            return evaluate::evaluate_one(ports, target, trace).await;
+            return Ok(Step::Stays);
         }
         let policies = &loaded.definition.value.target.policies;
         let skips = policies.on_resume == OnResume::Skip;
@@ -56,21 +55,14 @@ pub async fn resume(ports: &Ports, target: &TargetId, trace: &TraceId) -> Result
             // One trigger over the whole pause, in the transaction that ends it.
             let joined = loaded.resumed_and_joined();
             if let (_, Some(plan)) = joined.evaluate_to_claim() {
-                if let Claimed::Done = evaluate::claim(ports, &joined, plan, trace).await? {
-                    return evaluate::evaluate_one(ports, target, trace).await;
-                }
-                continue;
+                return Ok(Step::Claims(Box::new((joined, plan))));
             }
         }
         let cursor =
             if skips { loaded.with_inputs(|inputs| consume(inputs, None)) } else { loaded.cursor.value.clone() };
-        let resumed = TargetCursor { paused: None, ..cursor };
-        let action = Write::Replace(cursor_draft(target, &resumed)?, loaded.cursor.rev);
-        if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
-            return evaluate::evaluate_one(ports, target, trace).await;
-        }
-    }
-    Err(store::lost_too_often("resume").with("target", target))
+        Ok(Step::Moves(Box::new(TargetCursor { paused: None, ..cursor })))
+    })
+    .await
 }
 
 /// Counts what is there as taken without a trigger: of one asset, or of all of them.
@@ -82,20 +74,53 @@ pub async fn pass_over(
     asset: Option<AssetId>,
     trace: &TraceId,
 ) -> Result<Option<Evaluated>, EngineError> {
-    for _ in 0..MAX_LOST_RACES {
-        let loaded = evaluate::load_one(ports, target).await?.ok_or_else(|| not_declared(target))?;
+    go_on(ports, target, "pass over", trace, |loaded| {
         let names = |asset: AssetId| loaded.definition.value.target.assets().contains_key(&asset);
         if asset.is_some_and(|asset| !names(asset)) {
             let message = format!("target {target} does not depend on this asset");
             return Err(EngineError::new(ErrorKind::NotFound, message).with("field", "assetKey"));
         }
-        let cursor = loaded.with_inputs(|inputs| consume(inputs, asset));
-        let action = Write::Replace(cursor_draft(target, &cursor)?, loaded.cursor.rev);
-        if store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done {
+        Ok(Step::Moves(Box::new(loaded.with_inputs(|inputs| consume(inputs, asset)))))
+    })
+    .await
+}
+
+/// What a verb does to a target as it was read.
+enum Step {
+    /// Nothing: it is so already.
+    Stays,
+    /// Its cursors are written.
+    Moves(Box<TargetCursor>),
+    /// It is claimed, as if it stood so.
+    Claims(Box<(Loaded, ClaimPlan)>),
+}
+
+/// Takes a step from the target as it is read, starting over after a lost race, and evaluates it.
+async fn go_on(
+    ports: &Ports,
+    target: &TargetId,
+    verb: &'static str,
+    trace: &TraceId,
+    step: impl Fn(&Loaded) -> Result<Step, EngineError>,
+) -> Result<Option<Evaluated>, EngineError> {
+    for _ in 0..MAX_LOST_RACES {
+        let loaded = evaluate::load_one(ports, target).await?.ok_or_else(|| not_declared(target))?;
+        let is_done = match step(&loaded)? {
+            Step::Stays => true,
+            Step::Moves(cursor) => {
+                let action = Write::Replace(cursor_draft(target, &cursor)?, loaded.cursor.rev);
+                store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done
+            }
+            Step::Claims(claim) => {
+                let (joined, plan) = *claim;
+                matches!(evaluate::claim(ports, &joined, plan, trace).await?, Claimed::Done)
+            }
+        };
+        if is_done {
             return evaluate::evaluate_one(ports, target, trace).await;
         }
     }
-    Err(store::lost_too_often("pass over").with("target", target))
+    Err(store::lost_too_often(verb).with("target", target))
 }
 
 /// Starts a target now with what is there, whatever its conditions say. The same request twice is

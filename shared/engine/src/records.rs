@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use jiff::Timestamp;
-use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::asset::{AssetKey, Format, FormatChoice, Location};
 use lakebell_domain::evaluation::SwitchedOff;
 use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, TaskCode, TriggerKey, WorkflowCode};
 use lakebell_domain::policy::Length;
@@ -265,8 +265,8 @@ pub struct Resolved {
 pub struct Warehouse {
     /// The prefix: tables live at `<location>/<database>.db/<table>`.
     pub location: Location,
-    /// The format of its tables.
-    pub format: Format,
+    /// The format of its tables, or that each table's own is recognised.
+    pub format: FormatChoice,
     /// The catalog that asset keys name; absent for two-part keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<String>,

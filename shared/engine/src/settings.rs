@@ -1,6 +1,6 @@
 //! Warehouses and connections: few, rarely written, read through bounded caches.
 
-use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::asset::{AssetKey, Format, FormatChoice, Location};
 use lakebell_domain::ids::{ConnectionName, TraceId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -55,14 +55,16 @@ pub async fn put_warehouse(ports: &Ports, warehouse: &Warehouse, trace: &TraceId
         }
         for table in ports.storage.folders(bucket, &format!("{root}{folder}/"), None, MAX_DISCOVERED).await? {
             let location = Location::new(bucket, &format!("{root}{folder}/{table}"))?;
-            let Some(spec) = spec_of(warehouse, &location) else { continue };
-            // A folder `<database>.db` is a database's; others may be anything.
-            let may_be_anything = folder.strip_suffix(".db").is_none();
-            if may_be_anything && !observe::is_table_of(&*ports.storage, &location, warehouse.format).await? {
-                continue;
-            }
-            match assets::register_found(ports, warehouse.project, &spec, trace).await {
-                Ok(registration) if registration.is_new => discovery.registered.push(spec.key),
+            let found = match table_in(ports, warehouse, &folder, &location).await {
+                Ok(None) => continue,
+                Ok(Some(spec)) => {
+                    let registered = assets::register_found(ports, warehouse.project, &spec, trace).await;
+                    registered.map(|registration| (registration, spec.key))
+                }
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok((registration, key)) if registration.is_new => discovery.registered.push(key),
                 Ok(_) => discovery.known += 1,
                 Err(error) if error.retryable() => return Err(error),
                 Err(error) => discovery.refused.push(RefusedTable { location, reason: error.message().to_owned() }),
@@ -72,25 +74,49 @@ pub async fn put_warehouse(ports: &Ports, warehouse: &Warehouse, trace: &TraceId
     Ok(discovery)
 }
 
-/// The asset that a table below a warehouse is: `<warehouse>/<database>.db/<table>`, and for formats
-/// other than Paimon `<warehouse>/<database>/<table>` as well.
-pub fn spec_of(warehouse: &Warehouse, location: &Location) -> Option<AssetSpec> {
-    if warehouse.location.bucket() != location.bucket() {
+/// The asset that a folder in a database's folder is; `None` where it is no table, or not one of the
+/// warehouse. Costs requests where the folders' names do not tell.
+///
+/// Errors: `Invalid` for the metadata of several formats; those of the storage.
+pub(crate) async fn table_in(
+    ports: &Ports,
+    warehouse: &Warehouse,
+    database: &str,
+    location: &Location,
+) -> Result<Option<AssetSpec>, EngineError> {
+    let Some(format) = warehouse.format.told() else {
+        let found = observe::format_found(&*ports.storage, location).await?;
+        return Ok(found.and_then(|format| spec_of(warehouse, format, location)));
+    };
+    let Some(spec) = spec_of(warehouse, format, location) else { return Ok(None) };
+    let is_table = is_named_as_database(database) || observe::is_table_of(&*ports.storage, location, format).await?;
+    Ok(is_table.then_some(spec))
+}
+
+/// A folder `<database>.db` is a database's; others may be anything.
+pub(crate) fn is_named_as_database(folder: &str) -> bool {
+    folder.strip_suffix(".db").is_some()
+}
+
+/// The asset that a table of a format below a warehouse is: `<warehouse>/<database>.db/<table>`, and for
+/// formats other than Paimon `<warehouse>/<database>/<table>` as well.
+pub fn spec_of(warehouse: &Warehouse, format: Format, location: &Location) -> Option<AssetSpec> {
+    if warehouse.location.bucket() != location.bucket() || !warehouse.format.takes(format) {
         return None;
     }
     let rest = location.prefix().strip_prefix(warehouse.location.prefix())?.strip_prefix('/')?;
     let (database, table) = rest.split_once('/')?;
-    let database = database_of(warehouse.format, database)?;
+    let database = database_of(format.into(), database)?;
     if table.contains('/') {
         return None;
     }
-    let key = AssetKey::new(warehouse.format, warehouse.catalog.as_deref(), database, table, None).ok()?;
+    let key = AssetKey::new(format, warehouse.catalog.as_deref(), database, table, None).ok()?;
     Some(AssetSpec::new(key, location.clone()))
 }
 
 /// The database of a folder. Only Paimon's catalogs always put `.db` behind the name.
-pub(crate) fn database_of(format: Format, folder: &str) -> Option<&str> {
-    folder.strip_suffix(".db").or_else(|| (format != Format::Paimon).then_some(folder))
+pub(crate) fn database_of(format: FormatChoice, folder: &str) -> Option<&str> {
+    folder.strip_suffix(".db").or_else(|| (format != FormatChoice::Paimon).then_some(folder))
 }
 
 /// Every warehouse.

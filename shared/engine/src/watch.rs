@@ -189,11 +189,16 @@ impl Watcher {
         format: Format,
         trace: &TraceId,
     ) -> Result<Option<AssetId>, EngineError> {
-        let mut warehouses = settings::warehouses(&self.ports).await?;
-        warehouses.retain(|warehouse| warehouse.format == format);
-        let spec = |warehouse: &Warehouse| settings::spec_of(warehouse, location).map(|spec| (warehouse.project, spec));
-        let Some((project, spec)) = warehouses.iter().find_map(spec) else { return Ok(None) };
-        let AssetSpec { key, .. } = &spec;
+        let warehouses = settings::warehouses(&self.ports).await?;
+        let takes = |warehouse: &&Warehouse| settings::spec_of(warehouse, format, location).is_some();
+        let Some(warehouse) = warehouses.iter().find(takes) else { return Ok(None) };
+        // A commit of one format may lie in a table of another, which keeps metadata for readers of the first.
+        let format = match warehouse.format.told() {
+            Some(told) => told,
+            None => observe::format_found(&*self.ports.storage, location).await?.unwrap_or(format),
+        };
+        let Some(spec) = settings::spec_of(warehouse, format, location) else { return Ok(None) };
+        let (AssetSpec { key, .. }, project) = (&spec, warehouse.project);
         tracing::info!(assetKey = %key, traceId = %trace, "registering a table of a warehouse");
         Ok(Some(assets::register_found(&self.ports, project, &spec, trace).await?.id))
     }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use lakebell_domain::Invalid;
-use lakebell_domain::asset::{AssetKey, Format, Location};
+use lakebell_domain::asset::{AssetKey, Format, Location, WrittenKey};
 use lakebell_domain::event::{EventKind, Outcome, Source};
 use lakebell_domain::ids::{AssetId, ProjectCode};
 use lakebell_domain::state::{AssetState, Trouble};
@@ -95,8 +95,8 @@ struct Accepted<'a> {
 
 pub(super) async fn register(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
-    let spec: AssetSpec = body::read(&call.request.body()?)?;
-    let registration = assets::register(&call.context.ports, project, &spec, call.trace).await;
+    let spec: AssetSpec<WrittenKey> = body::read(&call.request.body()?)?;
+    let registration = assets::register_written(&call.context.ports, project, spec, call.trace).await;
     let registration = registration.map_err(|error| match error.about(assets::GRANT) {
         // What is taken, and whose it is, is not said.
         Some(_) => {

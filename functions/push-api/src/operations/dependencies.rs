@@ -144,9 +144,19 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn explain(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let named = named(call).await?;
-    let items = explained(call, &named).await?;
+    let items = match explained_by_name(call).await? {
+        Some(explained) => vec![explained],
+        None => explained(call, &named(call).await?).await?,
+    };
     Answer::ok(&Listed { items, next: None })
+}
+
+/// The target of this name, read without a look through all targets. Digits are a workflow's code first.
+async fn explained_by_name(call: &Call<'_>) -> Result<Option<Explained>, ApiError> {
+    let text = call.parameters.text("target");
+    let (Err(_), Ok(name)) = (text.parse::<WorkflowCode>(), text.parse()) else { return Ok(None) };
+    let id = TargetId { project: call.project()?, name };
+    Ok(targets::explain(&call.context.ports, &[id]).await?.pop().map(Explained::from))
 }
 
 pub(super) async fn delete(call: &Call<'_>) -> Result<Answer, ApiError> {

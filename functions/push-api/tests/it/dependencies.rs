@@ -1,5 +1,6 @@
 //! Declare, list, explain, undeclare.
 
+use lakebell_testkit::Op;
 use serde_json::{Value, json};
 
 use crate::support::{Api, Change, ORDERS, ORDERS_PATH, PROJECT, TARGETS, body, golden, target};
@@ -83,6 +84,19 @@ async fn targets_are_undeclared_by_name_and_by_workflow() {
     assert_eq!(api.delete(&format!("{TARGETS}/c")).await.status_code, 204);
     assert_eq!(body(&api.get(TARGETS).await)["items"], json!([]));
     assert_eq!(api.post(TARGETS, &target("a", 1)).await.status_code, 201);
+}
+
+#[tokio::test]
+async fn why_by_name_is_one_read_of_the_target_and_one_of_its_members() {
+    let api = Api::with_orders().await;
+    assert_eq!(api.post(TARGETS, &target("dwd", 4711)).await.status_code, 201);
+    api.world.tap.take_log();
+    assert_eq!(body(&api.get(&format!("{TARGETS}/dwd")).await)["items"][0]["target"], "7/dwd");
+    let calls: Vec<Op> = api.world.tap.take_log().into_iter().map(|call| call.op).collect();
+    assert_eq!(calls, [Op::Get, Op::Get]);
+    // A workflow's code needs a look through the registry: there may be several targets.
+    assert_eq!(body(&api.get(&format!("{TARGETS}/4711")).await)["items"][0]["target"], "7/dwd");
+    assert_eq!(api.get(&format!("{TARGETS}/other")).await.status_code, 404);
 }
 
 #[tokio::test]

@@ -11,9 +11,9 @@ use lakebell_engine::{EngineError, ErrorKind};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::http::{Http, Request, away};
 use super::sign::Signer;
 use crate::failure::{Cause, cause};
+use crate::http::{Http, Request, away};
 
 /// Largest answer that is read: a table of thousands of columns has less.
 const MAX_ANSWER: usize = 8 << 20;

@@ -6,7 +6,6 @@
 
 mod answer;
 mod glue;
-pub(crate) mod http;
 mod rest;
 pub(crate) mod sign;
 mod tokens;
@@ -22,8 +21,8 @@ use lakebell_engine::catalog::RemoteCatalog;
 use lakebell_engine::ports::catalog::Catalogs;
 
 use crate::Secrets;
+use crate::http::Http;
 use glue::Glue;
-use http::Http;
 use rest::Rest;
 use sign::Signer;
 
@@ -45,7 +44,7 @@ impl AwsCatalogs {
 
     /// The same, with less patience.
     pub fn with_timeout(sdk: &SdkConfig, secrets: Arc<Secrets>, timeout: Duration) -> Self {
-        let http = Http::new(sdk, timeout);
+        let http = Http::new(sdk, timeout, "the catalog");
         let signer = Signer::new(sdk);
         Self {
             rest: Rest::new(http.clone(), signer.clone(), secrets),

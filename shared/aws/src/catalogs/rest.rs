@@ -12,11 +12,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
 use super::answer::{Finder, Found};
-use super::http::{Answer, Http, Request, away};
 use super::sign::Signer;
 use super::tokens::Tokens;
 use crate::Secrets;
 use crate::cache::Cache;
+use crate::http::{Answer, Http, Request, away};
 
 /// The longest time that a catalog's answer about its paths is used.
 const CONFIG_AGE: Duration = Duration::from_mins(10);

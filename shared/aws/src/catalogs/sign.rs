@@ -9,7 +9,7 @@ use aws_sigv4::sign::v4::SigningParams;
 use aws_smithy_runtime_api::client::identity::Identity;
 use lakebell_engine::{EngineError, ErrorKind};
 
-use super::http::{Request, away};
+use crate::http::{Request, away};
 
 /// Signs requests.
 #[derive(Debug, Clone)]

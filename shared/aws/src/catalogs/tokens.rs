@@ -12,8 +12,8 @@ use lakebell_engine::{EngineError, ErrorKind};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
-use super::http::{Http, Request, away};
 use crate::Secrets;
+use crate::http::{Http, Request, away};
 
 /// Largest answer of a token endpoint.
 const MAX_ANSWER: usize = 64 << 10;

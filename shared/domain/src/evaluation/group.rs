@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{GroupEvaluation, Inputs, MemberEvaluation, member, partition};
 use crate::policy::{Every, Window};
 use crate::reason::{Reason, ReasonCode, Verdict};
-use crate::target::{Advance, Group, Member};
+use crate::target::{Advance, Group};
 
 pub(super) fn evaluate(inputs: &Inputs<'_>, group: &Group) -> GroupEvaluation {
     let window = next_window(inputs, group);
@@ -13,7 +13,7 @@ pub(super) fn evaluate(inputs: &Inputs<'_>, group: &Group) -> GroupEvaluation {
     let step = member::Step { window, partition: partition.as_ref() };
     let members: Vec<MemberEvaluation> =
         group.members.iter().map(|member| member::evaluate(inputs, &group.name, member, step)).collect();
-    let (verdict, reason) = verdict(group, &members);
+    let (verdict, reason) = verdict(inputs, group, &members);
     GroupEvaluation { group: group.name.clone(), verdict, reason, rule: group.rule(), window, partition, members }
 }
 
@@ -45,15 +45,12 @@ pub(super) fn next_window(inputs: &Inputs<'_>, group: &Group) -> Option<Window> 
     Some(every.containing(slowest))
 }
 
-fn verdict(group: &Group, members: &[MemberEvaluation]) -> (Verdict, Option<Reason>) {
+fn verdict(inputs: &Inputs<'_>, group: &Group, members: &[MemberEvaluation]) -> (Verdict, Option<Reason>) {
     let is_optional = |at: usize| group.members.get(at).is_some_and(|member| member.conditions.optional);
     let required = || members.iter().enumerate().filter(|(at, _)| !is_optional(*at)).map(|(_, member)| member);
     // An optional member may be absent; it must not have failed.
-    let has_failed = |(declared, member): &(&Member, &MemberEvaluation)| {
-        declared.conditions.must_not_fail()
-            && member.reason.as_ref().is_some_and(|reason| reason.code == ReasonCode::QualityFailed)
-    };
-    if let Some((_, member)) = group.members.iter().zip(members).find(has_failed) {
+    let mut with_declared = group.members.iter().zip(members);
+    if let Some((_, member)) = with_declared.find(|(declared, _)| member::has_failed(inputs, declared)) {
         return (member.verdict, member.reason.clone());
     }
     if group.advance == Advance::All {

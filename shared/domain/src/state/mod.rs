@@ -8,7 +8,7 @@ mod partitions;
 mod quality;
 mod registers;
 
-pub use notes::{MAX_REFUSAL, RefusedEvidence, UNNOTIFIED_SCANS, Unnotified, Writer};
+pub use notes::{Demands, MAX_REFUSAL, RefusedEvidence, UNNOTIFIED_SCANS, Unnotified, Writer};
 pub use partitions::{MAX_PARTITIONS, PartitionEntry, Partitions};
 pub use quality::{CheckResult, MAX_CHECK_NAME, PARKED, PARKED_TOO_LONG, Quality, QualityVerdict, Severity, Verdict};
 pub use registers::{
@@ -92,6 +92,9 @@ pub struct AssetState {
     /// files say of each other decides instead.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub without_catalog: bool,
+    /// What the table asks of its readers, as far as that is not met.
+    #[serde(skip_serializing_if = "Demands::is_none")]
+    pub demands: Demands,
     /// Who wrote the newest commit, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writer: Option<Writer>,
@@ -130,6 +133,8 @@ pub enum Evidence {
     Check(Verdict, Option<Mark>),
     /// What the reader of the format keeps about the schema of the commits that follow.
     SchemaRead(SchemaDetail),
+    /// What the table asks of its readers.
+    Demanded(Demands),
     /// A decision about a schema id.
     SchemaDecided(i64, SchemaStatus),
     /// A backfill began or ended.
@@ -182,6 +187,7 @@ impl AssetState {
             Evidence::TagDeleted(name) => changed(next.tags.remove(name).is_some()),
             Evidence::Check(verdict, version) => next.quality.record(verdict, version.as_ref()),
             Evidence::SchemaRead(detail) => set(&mut next.schema.detail, Some(detail.clone())),
+            Evidence::Demanded(demands) => set(&mut next.demands, demands.clone()),
             Evidence::SchemaDecided(id, status) => next.schema.decide(*id, *status),
             Evidence::Backfill(id, status) => next.take_backfill(id, *status, now),
             Evidence::PartitionDone(partition, needs) => {

@@ -74,6 +74,53 @@ impl Unnotified {
     }
 }
 
+/// Most names in [`Demands::not_understood`], and the longest of them in characters: they stand in the
+/// head.
+const MAX_DEMANDS: usize = 8;
+const MAX_DEMAND: usize = 64;
+
+/// What a table asks of those who read it, beyond what its commits say by themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Demands {
+    /// A catalog decides which commits are visible. Nobody asks it: a commit counts once it lies in
+    /// the table's log, which may be late.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub catalog_managed: bool,
+    /// Versions and features of the format that this reader does not know, each as the table names it:
+    /// its commits may mean something else.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_understood: Vec<String>,
+}
+
+impl Demands {
+    /// Demands with the first names of a list, and how many more there are.
+    pub fn new(catalog_managed: bool, names: &[String]) -> Self {
+        let short = |name: &String| name.chars().take(MAX_DEMAND).collect();
+        let mut not_understood: Vec<String> = names.iter().take(MAX_DEMANDS).map(short).collect();
+        if names.len() > MAX_DEMANDS {
+            not_understood.push(format!("{} more", names.len() - MAX_DEMANDS));
+        }
+        Self { catalog_managed, not_understood }
+    }
+
+    /// Whether there is nothing to know.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same in sentences, for people.
+    pub fn told(&self) -> Vec<String> {
+        let managed = self.catalog_managed.then(|| {
+            "the table is catalog-managed: commits may become visible late, when the catalog publishes them".to_owned()
+        });
+        let names = self.not_understood.join(", ");
+        let unknown = (!names.is_empty())
+            .then(|| format!("the table demands what is not understood: {names}; commits may mean something else"));
+        managed.into_iter().chain(unknown).collect()
+    }
+}
+
 /// Evidence from a writer that changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -124,7 +124,8 @@ pub struct SchemaRegister {
     pub approval_required: bool,
     /// Decisions, by schema id.
     pub decisions: BTreeMap<i64, SchemaStatus>,
-    /// The schema of the first read: it was there before anybody was asked.
+    /// The schema that it began with: of the first read, because it was there before anybody was asked, or,
+    /// unless approval is required, of the first commit to a table that was empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial: Option<i64>,
     /// The newest version that counts as data under each earlier schema, so that a new schema does
@@ -145,9 +146,15 @@ pub struct SchemaDetail {
 
 impl SchemaRegister {
     pub(super) fn see(&mut self, schema_id: Option<i64>) {
-        if schema_id.is_some() {
-            self.current = schema_id;
+        if schema_id.is_none() {
+            return;
         }
+        // The first schema of a table that was empty changes nothing. Nobody could look at it when approval was
+        // asked for, so there it is as new as any other.
+        if self.current.is_none() && !self.approval_required {
+            self.initial = schema_id;
+        }
+        self.current = schema_id;
     }
 
     pub(super) fn decide(&mut self, schema_id: i64, status: SchemaStatus) -> Outcome {
@@ -176,7 +183,7 @@ impl SchemaRegister {
         self.current.map_or(SchemaStatus::Unknown, |current| self.status_of(current))
     }
 
-    /// The status of a schema. The one of the first read is compatible unless somebody said otherwise.
+    /// The status of a schema. The one that it began with is compatible unless somebody said otherwise.
     pub fn status_of(&self, schema_id: i64) -> SchemaStatus {
         match self.decisions.get(&schema_id) {
             Some(status) => *status,

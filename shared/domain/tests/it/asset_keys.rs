@@ -1,6 +1,6 @@
 //! Asset keys: what parses, to what, in which one spelling, and what is refused with which words.
 
-use lakebell_domain::asset::{AssetKey, Format, MAX_ASSET_KEY_BYTES};
+use lakebell_domain::asset::{AssetKey, Format, FormatChoice, MAX_ASSET_KEY_BYTES, WrittenKey};
 use proptest::prelude::*;
 
 const SHAPE: &str = "write <format>://[<catalog>/]<database>/<table>[@branch], as in paimon://ods_db/orders";
@@ -172,6 +172,37 @@ fn name() -> impl Strategy<Value = String> {
         1 => "[A-Za-z0-9_]{1,24}",
         1 => Just("main".to_owned()),
     ]
+}
+
+#[test]
+fn a_written_key_may_leave_its_format_open() {
+    let open: WrittenKey = "auto://lake/a%20b/t@audit".parse().unwrap();
+    assert_eq!(
+        (open.told(), open.branch(), open.to_string()),
+        (None, Some("audit"), "auto://lake/a%20b/t@audit".to_owned())
+    );
+    for format in Format::ALL {
+        let key: AssetKey = format!("{format}://lake/a%20b/t@audit").parse().unwrap();
+        assert_eq!(open.of(format).unwrap(), key);
+        let told: WrittenKey = key.to_string().parse().unwrap();
+        assert_eq!((told.told(), told.to_string()), (Some(key.clone()), key.to_string()));
+        assert!(open.may_be(&key) && told.may_be(&key));
+        assert_eq!(
+            told.may_be(&AssetKey::new(Format::Hudi, Some("lake"), "a b", "t", Some("audit")).unwrap()),
+            format == Format::Hudi
+        );
+        assert!(!open.may_be(&format!("{format}://lake/a%20b/t").parse().unwrap()));
+        assert!(FormatChoice::Auto.takes(format) && FormatChoice::from(format).told() == Some(format));
+        let takes = Format::ALL.into_iter().filter(|other| FormatChoice::from(format).takes(*other)).count();
+        assert_eq!(takes, 1);
+    }
+    for wrong in ["auto://t", "auto://a//b", "auto:a/b", "AUTO://a/b", "auto://a/b/c/d", "parquet://a/b"] {
+        let refused = wrong.parse::<WrittenKey>().unwrap_err();
+        assert!(!refused.hint.is_empty() && !refused.problem.contains("delta"), "{refused}");
+    }
+    let longest = format!("auto://d/{}", "t".repeat(MAX_ASSET_KEY_BYTES - "iceberg://d/".len() + 1));
+    let longest: WrittenKey = longest.parse().unwrap();
+    assert!(longest.of(Format::Delta).is_ok() && longest.of(Format::Iceberg).is_err());
 }
 
 fn is_writable(name: &str) -> bool {

@@ -60,7 +60,7 @@ impl World {
         Self {
             target,
             cursor: TargetCursor::default(),
-            stories: vec![Story::default(); ASSETS],
+            stories: vec![Story { approval, ..Story::default() }; ASSETS],
             states: vec![state; ASSETS],
             marks: vec![BTreeMap::new(); ASSETS],
             had: vec![Had::default(); ASSETS],

@@ -48,6 +48,8 @@ pub(crate) struct Story {
     pub(crate) commits: Vec<Past>,
     /// How many commits the first read found.
     pub(crate) read_at: usize,
+    /// Whether the asset asks for approval of new schemas.
+    pub(crate) approval: bool,
     pub(crate) runs: Vec<Run>,
     pub(crate) decisions: BTreeMap<i64, SchemaStatus>,
     pub(crate) tags: BTreeMap<String, u64>,
@@ -85,13 +87,18 @@ impl Story {
         Had {
             ordinal: first.map(|commit| commit.ordinal),
             watermark: self.watermark_at_first,
-            schema: self.initial(),
+            schema: first.map(|commit| commit.schema),
             ..Had::default()
         }
     }
 
+    /// The schema that needs no approval: what the first read found, or else what an empty table began
+    /// with, unless the asset asks.
     fn initial(&self) -> Option<i64> {
-        self.read_at.checked_sub(1).map(|at| self.commits[at].schema)
+        match self.read_at.checked_sub(1) {
+            Some(newest) => Some(self.commits[newest].schema),
+            None => self.commits.first().filter(|_| !self.approval).map(|commit| commit.schema),
+        }
     }
 
     fn watermark(&self) -> Option<i64> {

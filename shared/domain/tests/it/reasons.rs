@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 
 use crate::registers::check;
 use crate::support::{
-    Judged, asset_id, at, commit, evidence, group, judge, mark, member, sighting, state_of, target, version,
+    Judged, asset_id, at, commit, evidence, group, group_name, judge, mark, member, sighting, state_of, taken, target,
+    version,
 };
 
 /// Of partitions; the engine's tests of partitions lead to them.
@@ -87,10 +88,14 @@ impl Case {
 
 fn of_schema(status: Option<SchemaStatus>, asks: bool) -> Case {
     let decided = status.map(|status| Evidence::SchemaDecided(3, status));
-    let made = Commit { schema_id: Some(3), ..commit(1, "APPEND") };
-    let mut state = state_of(decided.into_iter().chain([evidence(made)]));
+    let under = |schema, ordinal| evidence(Commit { schema_id: Some(schema), ..commit(ordinal, "APPEND") });
+    let mut state = state_of([under(0, 1)].into_iter().chain(decided).chain([under(3, 2)]));
     state.schema.approval_required = asks;
-    case(Conditions { schema_compatible: true, ..Conditions::default() }, []).with(|case| case.state = Some(state))
+    case(Conditions { schema_compatible: true, ..Conditions::default() }, []).with(|case| {
+        case.state = Some(state);
+        // What came before the change was taken.
+        case.cursor.take(&group_name("g"), asset_id(0), &taken(0, 1));
+    })
 }
 
 fn cases() -> Vec<(ReasonCode, Case)> {

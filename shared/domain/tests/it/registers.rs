@@ -193,21 +193,53 @@ fn a_completed_backfill_absorbs_a_late_start() {
 }
 
 #[test]
+fn the_first_schema_of_a_table_that_was_empty_is_new_only_where_approval_is_asked_for() {
+    let under = |schema, ordinal| evidence(Commit { schema_id: Some(schema), ..commit(ordinal, "APPEND") });
+    let empty = state_of([]);
+    assert_eq!(empty.schema.status(), SchemaStatus::Unknown, "no schema yet");
+    let mut state = empty.apply(&evidence(commit(1, "APPEND")), at(1)).state;
+    apply(&mut state, &under(5, 2), 2);
+    assert_eq!(state.schema.status_of(5), SchemaStatus::Compatible, "nothing has changed");
+    apply(&mut state, &under(6, 3), 3);
+    assert_eq!(state.schema.status_of(6), SchemaStatus::Unknown, "and this is a change");
+    state.schema.approval_required = true;
+    assert_eq!(state.schema.status_of(5), SchemaStatus::Compatible, "asked for later: it is no new one");
+    assert_eq!(state.schema.status_of(6), SchemaStatus::PendingApproval);
+
+    let mut asked = empty;
+    asked.schema.approval_required = true;
+    let waiting = asked.apply(&under(5, 1), at(1)).state;
+    assert_eq!(waiting.schema.status(), SchemaStatus::PendingApproval, "nobody has looked at it yet");
+    apply(&mut asked, &Evidence::SchemaDecided(5, SchemaStatus::Compatible), 1);
+    apply(&mut asked, &under(5, 1), 2);
+    assert_eq!(asked.schema.status(), SchemaStatus::Compatible, "approved before the first commit came");
+}
+
+#[test]
+fn a_table_that_was_emptied_begins_with_the_schema_of_its_next_commit() {
+    let under = |schema, ordinal| evidence(Commit { schema_id: Some(schema), ..commit(ordinal, "APPEND") });
+    let seen = Evidence::RewriteSighted(sighting(&version(0, 1), at(9)));
+    let dropped = state_of([under(3, 1), seen]).apply(&Evidence::RewriteAccepted(Vec::new()), at(100)).state;
+    assert_eq!(dropped.schema.status_of(3), SchemaStatus::Unknown, "that was another history");
+    let again = dropped.apply(&under(0, 1), at(101)).state;
+    assert_eq!(again.schema.status(), SchemaStatus::Compatible);
+}
+
+#[test]
 fn a_schema_decision_is_about_a_schema_id() {
-    let mut state = state_of([]);
-    assert_eq!(state.schema.status(), SchemaStatus::Unknown);
-    apply(&mut state, &evidence(Commit { schema_id: Some(1), ..commit(1, "APPEND") }), 1);
+    let mut state = state_of([evidence(Commit { schema_id: Some(0), ..commit(1, "APPEND") })]);
+    apply(&mut state, &evidence(Commit { schema_id: Some(1), ..commit(2, "APPEND") }), 1);
     assert_eq!(state.schema.status(), SchemaStatus::Unknown, "nobody asked for approval");
     state.schema.approval_required = true;
     assert_eq!(state.schema.status(), SchemaStatus::PendingApproval);
     assert_eq!(apply(&mut state, &Evidence::SchemaDecided(2, SchemaStatus::Compatible), 2), Outcome::Advanced);
     assert_eq!(state.schema.status(), SchemaStatus::PendingApproval, "that was about another one");
-    apply(&mut state, &evidence(Commit { schema_id: Some(2), ..commit(2, "APPEND") }), 3);
+    apply(&mut state, &evidence(Commit { schema_id: Some(2), ..commit(3, "APPEND") }), 3);
     assert_eq!(state.schema.status(), SchemaStatus::Compatible, "a decision may come before the schema is used");
     assert_eq!(apply(&mut state, &Evidence::SchemaDecided(2, SchemaStatus::Compatible), 4), Outcome::Duplicate);
     assert_eq!(apply(&mut state, &Evidence::SchemaDecided(2, SchemaStatus::Rejected), 5), Outcome::Advanced);
     assert_eq!(state.schema.status(), SchemaStatus::Rejected);
-    apply(&mut state, &evidence(commit(3, "APPEND")), 6);
+    apply(&mut state, &evidence(commit(4, "APPEND")), 6);
     assert_eq!(state.schema.current, Some(2), "a commit that names no schema changes none");
     for id in 10..60 {
         apply(&mut state, &Evidence::SchemaDecided(id, SchemaStatus::Compatible), 7);

@@ -7,8 +7,8 @@ use lakebell_domain::reason::{ReasonCode, Verdict};
 use lakebell_domain::target::{Advance, Conditions, Member};
 use lakebell_domain::trigger::{Arrow, Range, Trigger, WaitReason};
 
-use crate::evaluator::{World, positions};
 use crate::support::{asset_id, at, group, member, position, target};
+use crate::world::{World, positions};
 
 fn claim(world: &mut World) -> TriggerKey {
     world.claim().expect("nothing is ready")

@@ -5,14 +5,13 @@
 //! remembers how far it came.
 
 use jiff::Timestamp;
-use lakebell_domain::asset::{AssetKey, Location};
+use lakebell_domain::asset::{AssetKey, Format, Location};
 use lakebell_domain::ids::TraceId;
 use serde::{Deserialize, Serialize};
 
 use super::remember;
-use crate::assets::{self, AssetSpec};
+use crate::assets;
 use crate::layout;
-use crate::observe;
 use crate::ports::Ports;
 use crate::ports::items::Key;
 use crate::records::Warehouse;
@@ -24,8 +23,9 @@ use crate::{EngineError, ErrorKind};
 const DATABASES: usize = 1_000;
 /// Tables of one listing.
 const TABLES: usize = 1_000;
-/// Tables that are looked up in one read of the store, two keys each.
-const LOOKED_UP: usize = 50;
+/// Keys that are looked up in one read of the store: of each table the location, and its name in each
+/// format that it may have.
+const LOOKED_UP: usize = 100;
 /// Most tables that one look goes through; the rest is the next one's.
 const MAX_TABLES: usize = 20_000;
 /// Most folders that one look asks whether they are tables, at a request or two each.
@@ -129,7 +129,7 @@ impl Look<'_> {
         let mut after = self.place.table.take();
         loop {
             let tables = self.ports.storage.folders(location.bucket(), &root, after.as_deref(), TABLES).await?;
-            for chunk in tables.chunks(LOOKED_UP) {
+            for chunk in tables.chunks(LOOKED_UP / (1 + self.formats().count())) {
                 if self.must_stop() {
                     // At the very beginning of a database the place stays at the end of the one before.
                     if after.is_some() {
@@ -152,44 +152,52 @@ impl Look<'_> {
         self.done.tables >= MAX_TABLES || self.done.asked >= MAX_ASKED || self.ports.clock.now() >= self.deadline
     }
 
+    /// The formats that a table here may have.
+    fn formats(&self) -> impl Iterator<Item = Format> + use<> {
+        let choice = self.warehouse.format;
+        Format::ALL.into_iter().filter(move |format| choice.takes(*format))
+    }
+
     async fn tables(&mut self, database: &str, tables: &[String]) -> Result<(), EngineError> {
         let bucket = self.warehouse.location.bucket();
-        let mut specs: Vec<AssetSpec> = Vec::new();
+        // Each folder that may be a table, with the keys under which it would be known.
+        let mut folders: Vec<(Location, Vec<Key>)> = Vec::new();
         for table in tables {
             let prefix = self.warehouse.location.object_key(&format!("{database}/{table}"));
             let Ok(location) = Location::new(bucket, &prefix) else { continue };
-            specs.extend(settings::spec_of(self.warehouse, &location));
+            let specs = self.formats().filter_map(|format| settings::spec_of(self.warehouse, format, &location));
+            let mut keys: Vec<Key> = specs.map(|spec| layout::name(&spec.key)).collect();
+            if !keys.is_empty() {
+                keys.push(layout::location(&location, None));
+                folders.push((location, keys));
+            }
         }
         self.done.tables += tables.len();
-        let keys: Vec<Key> =
-            specs.iter().flat_map(|spec| [layout::location(&spec.location, None), layout::name(&spec.key)]).collect();
+        let keys: Vec<Key> = folders.iter().flat_map(|(_, keys)| keys.iter().cloned()).collect();
         let known = self.ports.items.get(&keys).await?;
-        for spec in specs {
+        for (location, keys) in folders {
             // A name without a location is one that a person has deregistered.
-            let is_known = |key: &Key| store::pick(&known, key).is_some();
-            if is_known(&layout::location(&spec.location, None)) || is_known(&layout::name(&spec.key)) {
-                continue;
+            if !keys.iter().any(|key| store::pick(&known, key).is_some()) {
+                self.register(database, location).await?;
             }
-            self.register(database, spec).await?;
         }
         Ok(())
     }
 
-    async fn register(&mut self, database: &str, spec: AssetSpec) -> Result<(), EngineError> {
+    async fn register(&mut self, database: &str, location: Location) -> Result<(), EngineError> {
         let Self { ports, warehouse, trace, .. } = *self;
-        // A folder `<database>.db` is a database's; others may be anything.
-        if database.strip_suffix(".db").is_none() {
-            self.done.asked += 1;
-            if !observe::is_table_of(&*ports.storage, &spec.location, warehouse.format).await? {
-                return Ok(());
-            }
-        }
-        match assets::register_found(ports, warehouse.project, &spec, trace).await {
-            Ok(_) => self.done.registered.push(spec.key),
+        let is_asked = warehouse.format.told().is_none() || !settings::is_named_as_database(database);
+        self.done.asked += usize::from(is_asked);
+        let found = match settings::table_in(ports, warehouse, database, &location).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(spec)) => assets::register_found(ports, warehouse.project, &spec, trace).await.map(|_| spec.key),
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(key) => self.done.registered.push(key),
             Err(error) if error.retryable() => return Err(error),
             Err(error) => {
-                let reason = error.message().to_owned();
-                self.done.refused.push(RefusedTable { location: spec.location, reason });
+                self.done.refused.push(RefusedTable { location, reason: error.message().to_owned() });
             }
         }
         Ok(())

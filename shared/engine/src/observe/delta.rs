@@ -11,11 +11,11 @@
 use std::collections::BTreeMap;
 
 use lakebell_domain::commit::Commit;
-use lakebell_domain::state::{AssetState, Evidence, RewriteHold, TroubleCode};
+use lakebell_domain::state::{AssetState, Demands, Evidence, RewriteHold, TroubleCode};
 use lakebell_domain::version::{Ordinal, Position, Version};
 use lakebell_formats::delta::{
-    self, Checksum, CommitReader, DeltaCommit, DeltaObjectKind, LastCheckpoint, NUMBERED_PREFIX, NewestSearch,
-    SchemaVersion,
+    self, Checksum, CommitReader, DeltaCommit, DeltaObjectKind, LastCheckpoint, Metadata, NUMBERED_PREFIX,
+    NewestSearch, Protocol, SchemaVersion,
 };
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,15 @@ struct Note {
     /// The in-commit timestamp of the newest commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_commit_timestamp: Option<i64>,
+    /// The protocol says that the catalog decides which commits are visible.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    by_protocol: bool,
+    /// A property of the table says so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    by_property: bool,
+    /// What of a protocol that was read now is not understood; what was so before is in the state.
+    #[serde(skip)]
+    not_understood: Option<Vec<String>>,
 }
 
 impl Note {
@@ -59,14 +68,34 @@ impl Note {
     fn take(&mut self, commit: &DeltaCommit) -> Commit {
         self.schema = commit.schema_after(self.schema.as_ref());
         self.in_commit_timestamp = commit.in_commit_timestamp();
-        if let Some(id) = commit.table_id() {
-            self.table_id = Some(id.to_owned());
-        }
+        self.take_table(commit.metadata.as_ref(), commit.protocol.as_ref());
         Commit { ordinal: ordinal(commit.version), ..commit.to_commit(self.schema.as_ref()) }
     }
 
-    fn keep(&self) -> Result<Finding, Stop> {
-        keep_note(self, self.schema.as_ref().and_then(SchemaVersion::schema_id))
+    fn take_table(&mut self, metadata: Option<&Metadata>, protocol: Option<&Protocol>) {
+        if let Some(metadata) = metadata {
+            self.table_id = Some(metadata.id.clone());
+            self.by_property = metadata.commit_coordinator.is_some();
+        }
+        if let Some(protocol) = protocol {
+            self.by_protocol = protocol.is_catalog_managed();
+            self.not_understood = Some(protocol.not_understood());
+        }
+    }
+
+    /// What of it a state does not have yet.
+    fn keep(mut self, state: &AssetState) -> Result<Vec<Finding>, Stop> {
+        let is_managed = self.by_protocol || self.by_property;
+        let demands = match self.not_understood.take() {
+            Some(names) => Demands::new(is_managed, &names),
+            None => Demands { catalog_managed: is_managed, ..state.demands.clone() },
+        };
+        let mut findings = Vec::new();
+        if self != note_of(state) || state.baseline.is_none() {
+            findings.push(keep_note(&self, self.schema.as_ref().and_then(SchemaVersion::schema_id))?);
+        }
+        findings.extend((demands != state.demands).then(|| Finding::new(Evidence::Demanded(demands))));
+        Ok(findings)
     }
 
     /// The other table that a commit belongs to, where it says so.
@@ -97,7 +126,7 @@ impl Reader<'_> {
     /// What is new, by the state and the ring, looking where the hint says.
     pub(super) async fn read(&self, state: &AssetState, ring: &Ring, look: &Look) -> Result<Reading, Stop> {
         if state.baseline.is_none() {
-            return self.first_read().await;
+            return self.first_read(state).await;
         }
         if let Some(hold) = &state.hold {
             return self.look_at_hold(state, hold).await;
@@ -113,7 +142,7 @@ impl Reader<'_> {
     }
 
     /// The newest commit, and back from it to one that changed data.
-    async fn first_read(&self) -> Result<Reading, Stop> {
+    async fn first_read(&self, state: &AssetState) -> Result<Reading, Stop> {
         let mut found = Vec::new();
         if let Some(newest) = self.newest().await? {
             for version in (newest.saturating_sub(FIRST_READ_DEPTH - 1)..=newest).rev() {
@@ -134,11 +163,13 @@ impl Reader<'_> {
         let commits = found.iter().map(|found| note.take(&found.commit)).collect();
         let etags = found.into_iter().map(|found| found.etag).collect();
         let first = Finding { evidence: Evidence::FirstRead(commits), etags };
-        Ok(Reading { findings: vec![note.keep()?, first], verified: true, ..Reading::default() })
+        let mut findings = note.keep(state)?;
+        findings.push(first);
+        Ok(Reading { findings, verified: true, ..Reading::default() })
     }
 
-    /// The table's id and schema before a version, from its checksum file or, for the id, from the
-    /// first commit. Neither has to be there; then later commits say it, or nothing does.
+    /// The table's id and what it demands before a version, from its checksum file or from the first
+    /// commit. Neither has to be there; then later commits say it, or nothing does.
     async fn identity_before(&self, version: u64) -> Result<Note, Stop> {
         let key = delta::checksum_key(version);
         let bytes = match self.table.object(&key, delta::MAX_FILE_BYTES).await {
@@ -147,15 +178,18 @@ impl Reader<'_> {
             Err(stop) => return Err(stop),
         };
         let mut note = Note::default();
-        if let Some(metadata) = Checksum::parse(&bytes).ok().and_then(|checksum| checksum.metadata) {
-            note.table_id = Some(metadata.id);
+        let checksum = Checksum::parse(&bytes).ok().filter(|checksum| checksum.metadata.is_some());
+        if let Some(checksum) = checksum {
+            note.take_table(checksum.metadata.as_ref(), checksum.protocol.as_ref());
         } else if version > 0 {
             let first = match self.commit(0).await {
                 Ok(found) => found,
                 Err(Stop::Trouble(..)) => None,
                 Err(stop) => return Err(stop),
             };
-            note.table_id = first.and_then(|found| found.commit.table_id().map(str::to_owned));
+            if let Some(Found { commit, .. }) = first {
+                note.take_table(commit.metadata.as_ref(), commit.protocol.as_ref());
+            }
         }
         Ok(note)
     }
@@ -163,7 +197,6 @@ impl Reader<'_> {
     /// The commits after the known one: up to version `last`, or to the newest there is.
     async fn follow(&self, state: &AssetState, last: Option<u64>) -> Result<Reading, Stop> {
         let mut note: Note = note_of(state);
-        let before = note.clone();
         let mut reading = Reading::default();
         let first = version_after(state.position().ordinal);
         let mut next = first;
@@ -221,9 +254,7 @@ impl Reader<'_> {
                 Err(stop) => return Err(stop),
             }
         }
-        if note != before {
-            reading.findings.insert(0, note.keep()?);
-        }
+        reading.findings.splice(0..0, note.keep(state)?);
         Ok(reading)
     }
 
@@ -330,7 +361,10 @@ impl Reader<'_> {
         let Some(known) = version_of(state.position().ordinal).filter(|_| !known_is_there) else {
             return Ok(Missing::Nothing);
         };
-        if self.first_commit_after(known.checked_sub(1)).await?.is_some() {
+        // By its own key: parts of its checkpoint, of which there may be thousands, come before it in a listing.
+        let known_key = delta::commit_key(known);
+        let rows = self.table.list(Listing::below(&known_key, MAX_PROBED)).await?;
+        if rows.iter().any(|row| row.key == known_key) {
             return Ok(Missing::Nothing);
         }
         Ok(Missing::Rewritten(match self.newest().await? {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::commit::Commit;
 use lakebell_domain::event::{CommitFacts, Event, EventKind, Outcome, PushedEvidence, Source, commit_token};
-use lakebell_domain::state::{AssetState, Evidence, Gap, RewriteHold, Totals, Trouble};
+use lakebell_domain::state::{AssetState, Demands, Evidence, Gap, RewriteHold, Totals, Trouble};
 use lakebell_domain::version::{Ordinal, Position};
 use serde_json::Value;
 
@@ -287,26 +287,23 @@ fn records(finding: &Finding, outcome: &Outcome, was_held: bool, changed: bool) 
 /// What a person should know about a commit: how it was found, and what its reader remarked.
 fn detail(commit: &Commit, circumstance: Option<&str>) -> Option<String> {
     let says = |name: &str, value: Value| commit.extra.get(name) == Some(&value);
-    let list = |name: &str| {
-        let names = commit.extra.get(name).and_then(Value::as_array)?;
-        Some(names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
+    let list = |name: &str| -> Vec<String> {
+        let names = commit.extra.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
     };
+    let demands = Demands::new(says("catalog_managed", true.into()), &list("not_understood"));
+    let losers = list("lost").join(", ");
     let remarks = [
         circumstance.map(str::to_owned),
         says("order", "observation".into()).then(|| {
             "the format does not say in which order commits completed: this is the order of first observation"
                 .to_owned()
         }),
-        says("catalog_managed", true.into()).then(|| {
-            "the table is catalog-managed: commits may become visible late, when the catalog publishes them".to_owned()
-        }),
-        list("not_understood")
-            .map(|names| format!("the table demands what is not understood: {names}; commits may mean something else")),
-        list("lost")
-            .map(|names| format!("beside it, and no commits: {names}, which lost a race or belong to another history")),
+        (!losers.is_empty())
+            .then(|| format!("beside it, and no commits: {losers}, which lost a race or belong to another history")),
         says("movement", "gap".into()).then(|| "snapshots before it expired unread".to_owned()),
     ];
-    let remarks: Vec<String> = remarks.into_iter().flatten().collect();
+    let remarks: Vec<String> = remarks.into_iter().flatten().chain(demands.told()).collect();
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 

@@ -16,8 +16,8 @@ mod table;
 mod told;
 
 pub use findings::was_untold;
-pub(crate) use recognise::agree;
 pub use recognise::is_table_of;
+pub(crate) use recognise::{agree, format_at, format_found};
 pub(crate) use table::{file_of, uuid_of};
 pub(crate) use told::told;
 

@@ -32,6 +32,52 @@ pub async fn is_table_of(storage: &dyn TableStorage, location: &Location, format
     Ok(false)
 }
 
+/// The formats other than Iceberg. Their writers may keep Iceberg metadata beside their own, for readers
+/// of that; such a table is followed by its own.
+const NATIVE: [Format; 3] = [Format::Paimon, Format::Hudi, Format::Delta];
+
+/// The format of the table at a location; `None` where nothing of a table is there.
+///
+/// Errors: `Invalid` for the metadata of more than one format; those of the storage.
+pub(crate) async fn format_found(
+    storage: &dyn TableStorage,
+    location: &Location,
+) -> Result<Option<Format>, EngineError> {
+    let mut found = Vec::new();
+    for format in NATIVE {
+        if is_table_of(storage, location, format).await? {
+            found.push(format);
+        }
+    }
+    match found.as_slice() {
+        [] => Ok(is_table_of(storage, location, Format::Iceberg).await?.then_some(Format::Iceberg)),
+        [format] => Ok(Some(*format)),
+        [first, ..] => {
+            let names: Vec<&str> = found.iter().map(|format| format.as_str()).collect();
+            let problem = format!("{location} has the metadata of tables of {}", names.join(" and "));
+            Err(Invalid::new("key", problem, format!("write the one that you mean, as in {first}://...")).into())
+        }
+    }
+}
+
+/// The format of the table that must be at a location.
+///
+/// Errors: `Invalid` where nothing of a table is there or may be seen, and those of [`format_found`].
+pub(crate) async fn format_at(storage: &dyn TableStorage, location: &Location) -> Result<Format, EngineError> {
+    let unknown = |problem: String| {
+        let hint = "write the format in place of `auto`, as in delta://..., or register it once it is there";
+        EngineError::from(Invalid::new("key", problem, hint))
+    };
+    match format_found(storage, location).await {
+        Ok(Some(format)) => Ok(format),
+        Ok(None) => Err(unknown(format!("no table lies at {location} yet, so that its format is not known"))),
+        Err(error) if error.kind() == ErrorKind::Denied => {
+            Err(unknown(format!("{location} cannot be read, so that its format is not known: {}", error.message())))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Refuses a key whose format is not that of the table at the location. Where nothing of a table
 /// is there yet, or the location cannot be read, the key is taken at its word.
 ///

@@ -1,14 +1,9 @@
 //! Calls to AWS per event, counted through the ports. The cost of an event must not grow with history.
 
-use lakebell_domain::event::EventKind;
-use lakebell_domain::version::Epoch;
-use lakebell_engine::evaluate::{self, Subject};
-use lakebell_engine::layout;
-use lakebell_engine::ports::items::Item;
 use lakebell_testkit::Op;
 use serde_json::json;
 
-use crate::support::{Deployment, spec, target_id, trace};
+use crate::support::{Deployment, spec, trace};
 
 impl Deployment {
     /// The calls since the last time, by kind.
@@ -92,27 +87,4 @@ async fn case_36_the_cost_does_not_grow_with_history() {
     let ring = d.world.items.peek(&lakebell_engine::layout::ring(d.ids["a"])).unwrap();
     assert!(head.doc.len() < 8_192, "head of {} bytes", head.doc.len());
     assert!(ring.doc.len() < 12_288, "ring of {} bytes", ring.doc.len());
-}
-
-#[tokio::test]
-async fn an_evaluation_reads_the_same_items_whatever_lies_beside_them() {
-    let mut logs = Vec::new();
-    for events in [10_u64, 200_000] {
-        let mut d = Deployment::with(&["a", "b"]).await;
-        d.declare(&spec("t", &[("g", json!("all"), &["a", "b"])])).await;
-        d.commit("a", "APPEND").await;
-        let template = d.world.items.peek(&layout::head(d.ids["a"])).unwrap();
-        for at in 0..events {
-            let key = layout::event(d.ids["a"], EventKind::SnapshotCommitted, Epoch(0), &format!("{at:020}.f"));
-            d.world.items.plant(Item { key, doc: "{}".to_owned(), ..template.clone() });
-        }
-        d.world.tap.take_log();
-        let ports = d.world.ports();
-        evaluate::evaluate_one(&ports, &target_id("t"), &trace()).await.unwrap();
-        evaluate::explain(&ports, &[Subject { target: target_id("t"), members: None }]).await.unwrap();
-        let log: Vec<String> = d.world.tap.take_log().iter().map(ToString::to_string).collect();
-        assert!(log.len() <= 4 && log.iter().all(|call| call.starts_with("Get")), "{log:?}");
-        logs.push(log.len());
-    }
-    assert_eq!(logs[0], logs[1]);
 }

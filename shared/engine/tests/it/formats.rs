@@ -7,11 +7,15 @@ mod iceberg;
 
 use std::time::Duration;
 
+use lakebell_domain::asset::Format;
 use lakebell_domain::event::{Outcome, Source};
 use lakebell_domain::ids::AssetId;
 use lakebell_domain::state::AssetState;
 use lakebell_engine::assets::{self, Registration};
+use lakebell_engine::compensate;
 use lakebell_engine::observe::{self, Hint, Look, Observed};
+use lakebell_engine::records::Warehouse;
+use lakebell_engine::settings;
 use lakebell_engine::watch::{Created, Watched, Watcher};
 use lakebell_engine::{EngineError, ErrorKind};
 use lakebell_testkit::{Op, World};
@@ -75,11 +79,15 @@ impl Lake {
         observe::observe(&self.world.ports(), &hint).await.expect("a scan")
     }
 
-    async fn notify(&self, relative: &str) -> Watched {
+    /// The notification of an object as it is now.
+    fn created(&self, relative: &str) -> Created {
         let key = format!("{ROOT}/{relative}");
         let etag = self.world.storage.etag(BUCKET, &key);
-        let created = Created { bucket: BUCKET.to_owned(), key, etag };
-        self.watcher.created(&created, &trace()).await.expect("a look")
+        Created { bucket: BUCKET.to_owned(), key, etag }
+    }
+
+    async fn notify(&self, relative: &str) -> Watched {
+        self.watcher.created(&self.created(relative), &trace()).await.expect("a look")
     }
 
     /// Two scans, a settle time apart, and the acceptance of what both saw.
@@ -132,6 +140,57 @@ async fn a_key_of_another_format_than_the_table_is_refused() {
     lake.try_register("delta://sales/orders").await.expect("its own format");
 }
 
+/// A file that each format's tables have, and no other's.
+const MARKERS: [(Format, &str); 4] = [
+    (Format::Paimon, "schema/schema-0"),
+    (Format::Iceberg, "metadata/00000-6a6a0f0e-7f3e-4f9a-9f7f-5f0c7e3c9a10.metadata.json"),
+    (Format::Hudi, ".hoodie/hoodie.properties"),
+    (Format::Delta, "_delta_log/00000000000000000000.json"),
+];
+
+/// Registers a table whose key leaves the format open.
+async fn register_open(lake: &Lake, key: &str) -> Result<Registration, EngineError> {
+    let spec = serde_json::json!({"key": key, "location": format!("s3://{BUCKET}/{ROOT}")});
+    let spec = serde_json::from_value(spec).unwrap();
+    assets::register_written(&lake.world.quiet_ports(), PROJECT, spec, &trace()).await
+}
+
+#[tokio::test]
+async fn a_key_may_leave_the_format_to_the_table_that_is_there() {
+    for (format, marker) in MARKERS {
+        let lake = Lake::new("auto://sales/orders");
+        let error = register_open(&lake, lake.key).await.expect_err("nothing is there");
+        assert_eq!((error.kind(), error.about("field")), (ErrorKind::Invalid, Some("key")), "{error}");
+        assert!(error.message().contains("no table lies at"), "{error}");
+
+        lake.put(marker, "{}");
+        let first = register_open(&lake, lake.key).await.unwrap();
+        assert_eq!(first.observed.head.value.key.to_string(), format!("{format}://sales/orders"));
+        // By then it is known, whatever is there.
+        lake.remove(marker);
+        let again = register_open(&lake, lake.key).await.unwrap();
+        assert_eq!((again.id, again.is_new), (first.id, false));
+        let other_name = register_open(&lake, "auto://sales/other").await.expect_err("a taken location, nothing there");
+        assert_eq!(other_name.kind(), ErrorKind::Invalid, "{other_name}");
+    }
+}
+
+#[tokio::test]
+async fn iceberg_metadata_beside_another_format_is_for_readers_of_it_and_two_other_formats_are_asked_about() {
+    for (format, marker) in MARKERS {
+        let lake = Lake::new("auto://sales/orders");
+        lake.put(marker, "{}");
+        lake.put("metadata/v1.metadata.json", "{}");
+        let key = register_open(&lake, "auto://sales/orders@audit").await.unwrap().observed.head.value.key.clone();
+        assert_eq!(key.to_string(), format!("{format}://sales/orders@audit"));
+    }
+    let lake = Lake::new("auto://sales/orders");
+    lake.put(MARKERS[2].1, "");
+    lake.put(MARKERS[3].1, "{}");
+    let error = register_open(&lake, lake.key).await.expect_err("two");
+    assert!(error.message().contains("tables of hudi and delta"), "{error}");
+}
+
 #[tokio::test]
 async fn a_table_that_is_not_there_yet_is_taken_at_its_word() {
     for key in ["delta://sales/orders", "paimon://sales/orders"] {
@@ -172,6 +231,50 @@ async fn a_warehouse_of_any_format_finds_its_tables() {
         let watched = lake.watcher.created(&created, &trace()).await.unwrap();
         assert_eq!(matches!(watched, Watched::Observed { .. }), is_registered, "{key}: {watched:?}");
     }
+}
+
+#[tokio::test]
+async fn a_warehouse_may_hold_tables_of_every_format() {
+    let lake = Lake::new("delta://sales/orders");
+    let put = |folder: &str, marker: &str| lake.world.storage.put(BUCKET, &format!("wh/{folder}/{marker}"), "{}");
+    put("sales.db/p", MARKERS[0].1);
+    put("sales/i", MARKERS[1].1);
+    put("sales/h", MARKERS[2].1);
+    put("sales.db/d", MARKERS[3].1);
+    // With metadata for readers of Iceberg beside its own; two at once; none of any format.
+    put("sales/both", MARKERS[3].1);
+    put("sales/both", MARKERS[1].1);
+    put("sales/two", MARKERS[2].1);
+    put("sales/two", MARKERS[3].1);
+    put("sales/notes", "readme");
+    // Paimon's databases are named `<database>.db`.
+    put("sales/q", MARKERS[0].1);
+    let warehouse = serde_json::json!({"location": format!("s3://{BUCKET}/wh"), "format": "auto"});
+    let warehouse: Warehouse = serde_json::from_value(warehouse).unwrap();
+    let ports = lake.world.quiet_ports();
+    let found = settings::put_warehouse(&ports, &warehouse, &trace()).await.unwrap();
+    let mut keys: Vec<String> = found.registered.iter().map(ToString::to_string).collect();
+    keys.sort();
+    let expected = ["delta://sales/both", "delta://sales/d", "hudi://sales/h", "iceberg://sales/i", "paimon://sales/p"];
+    assert_eq!(keys, expected);
+    let refused: Vec<String> = found.refused.iter().map(|table| table.location.to_string()).collect();
+    assert_eq!(refused, [format!("s3://{BUCKET}/wh/sales/two")]);
+
+    // Later ones: with their first commit, of whichever format that is, or by the clock.
+    put("sales/late", MARKERS[3].1);
+    put("sales/late", MARKERS[1].1);
+    let key = format!("wh/sales/late/{}", MARKERS[1].1);
+    let created = Created { bucket: BUCKET.to_owned(), key, etag: None };
+    assert!(matches!(lake.watcher.created(&created, &trace()).await.unwrap(), Watched::Observed { .. }));
+    put("sales.db/quiet", MARKERS[2].1);
+    assets::deregister(&ports, &"hudi://sales/h".parse().unwrap()).await.unwrap();
+    let looked =
+        compensate::look_for_tables(&ports, &warehouse.location, &trace(), jiff::Timestamp::MAX).await.unwrap();
+    let keys: Vec<String> = looked.registered.iter().map(ToString::to_string).collect();
+    assert_eq!((keys, looked.refused.len()), (vec!["hudi://sales/quiet".to_owned()], 1));
+    let all = assets::list(&ports, None).await.unwrap();
+    let all: Vec<String> = all.iter().map(|asset| asset.key.to_string()).collect();
+    assert!(all.contains(&"delta://sales/late".to_owned()) && !all.contains(&"hudi://sales/h".to_owned()), "{all:?}");
 }
 
 #[tokio::test]

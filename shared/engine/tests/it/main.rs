@@ -21,6 +21,7 @@ mod observe;
 mod operate;
 mod partitions;
 mod policies;
+mod reads;
 mod refusals;
 mod sensor;
 mod simulation;

@@ -1,12 +1,13 @@
 //! Tasks that wait inside a running workflow.
 
+mod once;
 mod random;
+mod waits;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use lakebell_domain::ids::{InstanceId, TaskCode, TriggerKey};
+use lakebell_domain::ids::{InstanceId, TaskCode};
 use lakebell_domain::reason::{ReasonCode, Verdict};
 use lakebell_domain::sensor::{Asker, SensorRun};
 use lakebell_domain::target::TargetSpec;
@@ -15,9 +16,9 @@ use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::items::Item;
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::ports::time::Clock as _;
-use lakebell_engine::sensor::{self, ANSWERS_KEPT, Answer, Ask, BETWEEN_LOOKS, LONGEST_WAIT, Patience};
+use lakebell_engine::sensor::{self, ANSWERS_KEPT, Answer, Ask, Patience};
 use lakebell_engine::{EngineError, ErrorKind, compensate, operate, targets};
-use lakebell_testkit::{Fault, Op};
+use lakebell_testkit::Op;
 use serde_json::{Value, json};
 
 use crate::support::{Deployment, spec, target_id, trace};
@@ -159,94 +160,6 @@ async fn a_token_stands_for_an_instance_that_is_not_known() {
     assert_eq!((first.instance, first.status()), (None, &Status::Success { assumed: false }));
     assert_eq!(ready(d.try_poll(&ask("k1"), &d.world.ports(), 0).await.unwrap()), (first, true));
     assert_eq!(not_yet(d.try_poll(&ask("k2"), &d.world.ports(), 0).await.unwrap()), NOTHING_NEW);
-}
-
-#[tokio::test]
-async fn a_poll_that_dies_after_its_claim_is_answered_by_the_next() {
-    for fault in [Fault::LostAnswer, Fault::DiesAfter, Fault::DiesBefore, Fault::Before(ErrorKind::Contention)] {
-        let mut d = with(&["a"], &json!({})).await;
-        d.commit("a", "APPEND").await;
-        d.world.tap.fault(Op::Write, 1, fault);
-        let failed = d.try_poll(&ask_of(run_of(1, 1)), &d.world.ports(), 0).await.unwrap_err();
-        assert!(failed.retryable(), "{fault:?}: {failed}");
-        d.world.tap.revive();
-        // Another instance in between does not get what the first one took.
-        let landed = matches!(fault, Fault::LostAnswer | Fault::DiesAfter);
-        if landed {
-            assert_eq!(not_yet(d.poll(2).await), NOTHING_NEW, "{fault:?}");
-        }
-        let (trigger, is_recorded) = ready(d.poll(1).await);
-        assert_eq!((is_recorded, Deployment::took(&trigger)), (landed, vec!["a(-,1]".to_owned()]), "{fault:?}");
-        assert_eq!(d.triggers("t").len(), 1, "{fault:?}");
-    }
-}
-
-#[tokio::test]
-async fn the_same_run_polling_between_read_and_claim_takes_nothing_twice() {
-    let mut d = with(&["a"], &json!({})).await;
-    d.commit("a", "APPEND").await;
-    let ports = d.world.quiet_ports();
-    let clock = d.world.clock.clone();
-    d.world.tap.before(Op::Write, 1, move || async move {
-        let patience = Patience { time: SignedDuration::ZERO, places: 0, pause: &clock };
-        let other = sensor::ask(&ports, &ask_of(run_of(1, 1)), patience, &trace()).await.unwrap();
-        assert!(other.is_ready());
-    });
-    let (trigger, is_recorded) = ready(d.poll(1).await);
-    assert!(is_recorded);
-    assert_eq!(d.triggers("t"), [trigger]);
-}
-
-#[tokio::test]
-async fn a_run_that_read_before_its_own_claim_and_after_the_next_commit_is_not_answered_twice() {
-    // The batch read is no snapshot: the record is missing from it, and the cursors are past the claim.
-    let mut d = with(&["a"], &json!({})).await;
-    d.commit("a", "APPEND").await;
-    let (first, _) = ready(d.poll(1).await);
-    d.commit("a", "APPEND").await;
-    let kept = d.keep_answers().remove(0);
-    d.world.items.forget_expired(d.world.clock.now() + ANSWERS_KEPT + SignedDuration::from_hours(1));
-    assert!(d.keep_answers().is_empty());
-    let items = d.world.items.clone();
-    d.world.tap.before(Op::Write, 1, move || async move { items.plant(kept) });
-    assert_eq!(ready(d.poll(1).await), (first, true));
-    assert_eq!(d.triggers("t").len(), 1);
-    assert_eq!(d.why("t").await.verdict, Verdict::Ready, "the second commit is left for another run");
-}
-
-#[tokio::test]
-async fn each_combination_goes_to_exactly_one_of_two_instances() {
-    let mut d = with(&["a"], &json!({})).await;
-    d.commit("a", "APPEND").await;
-    let (first, _) = ready(d.poll(1).await);
-    assert_eq!(not_yet(d.poll(2).await), NOTHING_NEW);
-    d.commit("a", "APPEND").await;
-    let (second, _) = ready(d.poll(2).await);
-    assert_eq!([Deployment::took(&first), Deployment::took(&second)], [["a(-,1]"], ["a(1,2]"]]);
-    assert_eq!((first.instance, second.instance), (Some(InstanceId(1)), Some(InstanceId(2))));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_64_pollers_on_one_target_one_gets_it() {
-    for same_run in [false, true] {
-        let mut d = with(&["a"], &json!({})).await;
-        d.commit("a", "APPEND").await;
-        let mut polls = tokio::task::JoinSet::new();
-        for poller in 0..64 {
-            let (ports, clock) = (d.world.ports(), d.world.clock.clone());
-            polls.spawn(async move {
-                let patience = Patience { time: SignedDuration::ZERO, places: 0, pause: &clock };
-                let ask = ask_of(run_of(if same_run { 1 } else { poller + 1 }, 1));
-                sensor::ask(&ports, &ask, patience, &trace()).await.unwrap()
-            });
-        }
-        let answers = polls.join_all().await;
-        let taken: Vec<(Trigger, bool)> = answers.into_iter().filter(Answer::is_ready).map(ready).collect();
-        assert_eq!(taken.iter().filter(|(_, is_recorded)| !is_recorded).count(), 1, "same run: {same_run}");
-        assert_eq!(taken.len(), if same_run { 64 } else { 1 });
-        let keys: BTreeSet<&TriggerKey> = taken.iter().map(|(trigger, _)| &trigger.key).collect();
-        assert_eq!((keys.len(), d.triggers("t").len(), d.keep_answers().len()), (1, 1, 1));
-    }
 }
 
 #[tokio::test]
@@ -439,107 +352,4 @@ async fn an_answer_is_kept_for_a_time_that_is_told() {
     let kept = d.keep_answers();
     assert_eq!(kept[0].expires_at, Some(d.world.clock.now() + ANSWERS_KEPT));
     assert!(kept[0].doc.len() < 512, "{}", kept[0].doc);
-}
-
-#[tokio::test]
-async fn a_poll_that_waits_sees_what_comes() {
-    let mut d = with(&["a"], &json!({})).await;
-    d.commit("a", "APPEND").await;
-    ready(d.poll(1).await);
-    let began = d.world.clock.now();
-    // A commit is advanced just before the third look.
-    let id = d.table("a").commit("APPEND", 1);
-    let (watcher, created) = (lakebell_engine::watch::Watcher::new(d.world.quiet_ports()), d.created("a", id));
-    d.world.tap.before(Op::Get, 5, move || async move {
-        watcher.created(&created, &trace()).await.unwrap();
-    });
-    let (trigger, is_recorded) = ready(d.try_poll(&ask_of(run_of(2, 1)), &d.world.ports(), 20).await.unwrap());
-    assert_eq!((is_recorded, Deployment::took(&trigger)), (false, vec!["a(1,2]".to_owned()]));
-    assert_eq!(d.world.clock.now().duration_since(began), BETWEEN_LOOKS * 2);
-}
-
-#[tokio::test]
-async fn the_wait_has_an_end_and_its_reads_are_few() {
-    let mut d = with(&["a"], &json!({})).await;
-    d.commit("a", "APPEND").await;
-    ready(d.poll(1).await);
-    for (seconds, waits) in [(0, 0), (3, 3), (20, 20), (3_600, 20)] {
-        let began = d.world.clock.now();
-        d.calls_of_poll();
-        let ask = ask_of(run_of(2, 1));
-        assert_eq!(not_yet(d.try_poll(&ask, &d.world.ports(), seconds).await.unwrap()), NOTHING_NEW);
-        assert_eq!(d.world.clock.now().duration_since(began).as_secs(), waits);
-        let mut expected = vec![Op::Get, Op::Get];
-        if waits > 0 {
-            expected.extend([Op::Get, Op::Write]);
-        }
-        expected.extend(std::iter::repeat_n(Op::Get, usize::try_from(waits).unwrap().div_ceil(5)));
-        assert_eq!(d.calls_of_poll(), expected, "{seconds} s");
-    }
-    assert_eq!(LONGEST_WAIT.as_secs(), 20);
-}
-
-#[tokio::test]
-async fn beyond_the_places_a_poll_is_answered_at_once() {
-    let mut d = with(&["a"], &json!({})).await;
-    d.commit("a", "APPEND").await;
-    ready(d.poll(1).await);
-    let now = d.world.clock.now();
-    let ports = d.world.ports();
-    let poll = async |instance: i64, places: u8| {
-        // A clock of its own: the others still wait meanwhile.
-        let clock = lakebell_testkit::SimClock::at(now);
-        let ports = Ports { clock: std::sync::Arc::new(clock.clone()), ..ports.clone() };
-        let patience = Patience { time: LONGEST_WAIT, places, pause: &clock };
-        let answer = sensor::ask(&ports, &ask_of(run_of(instance, 1)), patience, &trace()).await.unwrap();
-        assert!(!answer.is_ready());
-        clock.now() > now
-    };
-    let mut waited = 0;
-    for instance in 2..60 {
-        waited += usize::from(poll(instance, 3).await);
-    }
-    assert_eq!(waited, 3, "of 58 at the same time");
-    assert!(!poll(100, 0).await, "no places");
-    // They free themselves.
-    d.world.clock.advance(Duration::from_secs(21));
-    let answer = d.try_poll(&ask_of(run_of(101, 1)), &d.world.ports(), 5).await.unwrap();
-    assert!(!answer.is_ready());
-    assert_eq!(d.world.clock.now().duration_since(now).as_secs(), 26);
-    assert!(d.world.items.dump().iter().filter(|item| item.key.pk.starts_with("SP#")).count() <= 4);
-}
-
-#[tokio::test]
-async fn a_failing_store_ends_the_wait_and_is_no_failure() {
-    let mut d = with(&["a"], &json!({})).await;
-    d.commit("a", "APPEND").await;
-    ready(d.poll(1).await);
-    // Reads: definition, look, places, then the looks of the wait.
-    for (op, nth, waits) in [(Op::Get, 3, 0), (Op::Write, 1, 0), (Op::Get, 5, 10)] {
-        let began = d.world.clock.now();
-        d.world.tap.fault(op, nth, Fault::Before(ErrorKind::Unavailable));
-        let answer = d.try_poll(&ask_of(run_of(2, 1)), &d.world.ports(), 20).await.unwrap();
-        assert_eq!(not_yet(answer), NOTHING_NEW);
-        assert_eq!(d.world.clock.now().duration_since(began).as_secs(), waits, "{op:?} {nth}");
-        d.world.clock.advance(Duration::from_mins(1));
-    }
-    d.world.tap.fault(Op::Get, 1, Fault::Before(ErrorKind::Unavailable));
-    assert!(d.try_poll(&ask_of(run_of(2, 1)), &d.world.ports(), 20).await.unwrap_err().retryable());
-}
-
-#[tokio::test]
-async fn a_poll_costs_two_reads_and_what_it_takes_one_write() {
-    let mut d = with(&["a", "b"], &json!({})).await;
-    for _ in 0..200 {
-        d.commit("a", "APPEND").await;
-    }
-    d.calls_of_poll();
-    d.poll(1).await;
-    assert_eq!(d.calls_of_poll(), [Op::Get, Op::Get], "it waits");
-    d.commit("b", "APPEND").await;
-    d.calls_of_poll();
-    d.poll(1).await;
-    assert_eq!(d.calls_of_poll(), [Op::Get, Op::Get, Op::Write], "it is ready");
-    d.poll(1).await;
-    assert_eq!(d.calls_of_poll(), [Op::Get, Op::Get, Op::Get], "it was ready before");
 }

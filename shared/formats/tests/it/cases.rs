@@ -101,7 +101,7 @@ pub(crate) fn check_with(Reader { inspect, wants }: Reader, case: &str, files: &
         contains(&format!("{case}: {}", expected_row["file"]), row, &expected_row);
     }
     contains(&format!("{case}: latest"), &seen["latest"], &expected["latest"]);
-    for field in ["latest_by_branch", "earliest", "consumers", "pending", "not_commits", "warnings"] {
+    for field in ["latest_by_branch", "earliest", "consumers", "pending", "not_commits", "orphans", "warnings"] {
         if let Some(value) = expected.get(field) {
             assert_eq!(&seen[field], value, "{case}: {field}");
         }

@@ -1,7 +1,7 @@
 //! Parameters, and the schemas that several operations share.
 
 use lakebell_domain::access::Rights;
-use lakebell_domain::asset::Format;
+use lakebell_domain::asset::{Format, WrittenKey};
 use lakebell_domain::event::EventKind;
 use lakebell_domain::reason::Verdict;
 use lakebell_domain::target::{DependencyRecord, TargetSpec};
@@ -30,7 +30,7 @@ impl Schemas {
     }
 
     pub(super) fn asset_spec(&mut self) -> Value {
-        self.of::<AssetSpec>()
+        self.of::<AssetSpec<WrittenKey>>()
     }
 
     pub(super) fn target_spec(&mut self) -> Value {

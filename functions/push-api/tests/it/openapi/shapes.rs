@@ -86,7 +86,7 @@ fn set_switch() -> Value {
 
 fn warehouse() -> Value {
     object(
-        &[("location", string()), ("format", json!({"enum": ["paimon", "iceberg", "hudi", "delta"]}))],
+        &[("location", string()), ("format", json!({"enum": ["auto", "paimon", "iceberg", "hudi", "delta"]}))],
         &[("catalog", string()), ("project", integer())],
     )
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lakebell_domain::commit::Millis;
 use lakebell_domain::event::{EventKind, Outcome, PushedEvidence};
-use lakebell_domain::reason::Verdict;
+use lakebell_domain::reason::{ReasonCode, Verdict};
 use lakebell_domain::state::{BackfillStatus, SchemaStatus};
 use lakebell_engine::ErrorKind;
 use lakebell_engine::push::{Facts, PUSHABLE};
@@ -59,6 +59,36 @@ async fn a_new_schema_waits_for_its_approval() {
     let events = d.events_of(EventKind::SchemaChangeRejected).await;
     let rejected = PushedEvidence::Schema { schema_id: 1, status: SchemaStatus::Rejected };
     assert_eq!(events[0].evidence, Some(rejected));
+}
+
+#[tokio::test]
+async fn the_first_schema_of_a_table_registered_while_empty_needs_approval_only_where_the_asset_asks() {
+    for (settings, waits) in [(json!({}), false), (json!({"schemaApproval": "required"}), true)] {
+        let mut d = Deployment::with(&["a"]).await;
+        d.set("a", &settings).await;
+        d.declare(&asks(&json!({"schemaStatus": "COMPATIBLE"}))).await;
+        assert_eq!(d.why("t").await.verdict, Verdict::Waiting, "no schema yet, and no commit");
+        d.commit_under(4).await;
+        if waits {
+            let why = d.why("t").await;
+            assert_eq!(why.reason.unwrap().code, ReasonCode::SchemaPending);
+            assert_eq!(d.decided(EventKind::SchemaChangeApproved, "1", 4).await, Outcome::Advanced);
+        }
+        assert_eq!(d.started().await, ["a(-,1]"]);
+        d.commit_under(5).await;
+        let expected = if waits { ReasonCode::SchemaPending } else { ReasonCode::SchemaUndecided };
+        assert_eq!(d.why("t").await.reason.unwrap().code, expected, "a second schema is a change");
+    }
+}
+
+#[tokio::test]
+async fn a_schema_may_be_approved_before_the_first_commit_of_an_empty_table() {
+    let mut d = Deployment::with(&["a"]).await;
+    d.set("a", &json!({"schemaApproval": "required"})).await;
+    d.declare(&asks(&json!({"schemaStatus": "COMPATIBLE"}))).await;
+    assert_eq!(d.decided(EventKind::SchemaChangeApproved, "1", 0).await, Outcome::Advanced);
+    d.commit_under(0).await;
+    assert_eq!(d.started().await, ["a(-,1]"]);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod million;
 
+use lakebell_domain::state::Demands;
 use lakebell_domain::version::{Epoch, Ordinal};
 use lakebell_engine::watch::Watched;
 
@@ -175,4 +176,88 @@ async fn a_person_is_told_what_a_table_demands() {
     lake.notify(&log(0)).await;
     let details = lake.details().join("\n");
     assert!(details.contains("catalog-managed") && details.contains("fromTheFuture"), "{details}");
+
+    // The state says it as long as it is so, and until another protocol says otherwise.
+    lake.commit(1, "c1");
+    lake.notify(&log(1)).await;
+    let demands = lake.state().await.demands;
+    assert_eq!(demands, Demands::new(true, &["fromTheFuture".to_owned()]));
+    assert_eq!(demands.told().len(), 2);
+    lake.put(&log(2), format!("{{\"protocol\":{{\"minReaderVersion\":1,\"minWriterVersion\":2}}}}\n{}", written("c2")));
+    lake.notify(&log(2)).await;
+    assert_eq!(lake.state().await.demands, Demands::default());
+}
+
+#[tokio::test]
+async fn what_a_table_demands_is_known_however_late_it_is_registered() {
+    let protocol = r#"{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["catalogManaged"],"writerFeatures":["catalogManaged","fromTheFuture"]}"#;
+    let expected = Demands::new(true, &["fromTheFuture".to_owned()]);
+    for has_checksum in [false, true] {
+        let lake = Lake::new(KEY);
+        let first = created("one").replacen(r#"{"minReaderVersion":1,"minWriterVersion":2}"#, protocol, 1);
+        lake.put(&log(0), first);
+        for version in 1..30 {
+            lake.commit(version, &format!("c{version}"));
+        }
+        if has_checksum {
+            // The log was cleaned up; the checksum still says it.
+            lake.remove(&log(0));
+            let checksum = format!(r#"{{"metadata":{{"id":"one","schemaString":"{{}}"}},"protocol":{protocol}}}"#);
+            lake.put(&format!("_delta_log/{:020}.crc", 29), checksum);
+        }
+        lake.register().await;
+        let state = lake.state().await;
+        assert_eq!((&state.demands, state.table.unwrap().snapshot_id.as_str()), (&expected, "29"));
+        lake.commit(30, "c30");
+        lake.notify(&log(30)).await;
+        assert_eq!(lake.state().await.demands, expected, "commits that do not speak of it change nothing");
+        // A table in its place has demands of its own.
+        for version in (1..=30).chain((!has_checksum).then_some(0)) {
+            lake.remove(&log(version));
+        }
+        if has_checksum {
+            lake.remove(&format!("_delta_log/{:020}.crc", 29));
+        }
+        lake.commit(0, "two");
+        lake.notify(&log(0)).await;
+        lake.accept().await;
+        assert_eq!((lake.state().await.epoch, lake.state().await.demands), (Epoch(1), Demands::default()));
+    }
+}
+
+#[tokio::test]
+async fn a_coordinated_table_is_reported_until_its_property_goes() {
+    let lake = Lake::new(KEY);
+    lake.register().await;
+    let with = |configuration: &str| {
+        format!(r#"{{"metaData":{{"id":"one","schemaString":"{{}}","configuration":{configuration}}}}}"#)
+    };
+    lake.put(&log(0), with(r#"{"delta.coordinatedCommits.commitCoordinator-preview":"dynamodb"}"#));
+    lake.notify(&log(0)).await;
+    assert!(lake.state().await.demands.catalog_managed);
+    lake.put(&log(1), with("{}"));
+    lake.notify(&log(1)).await;
+    assert_eq!(lake.state().await.demands, Demands::default());
+}
+
+#[tokio::test]
+async fn a_checkpoint_of_very_many_parts_before_the_known_commit_is_no_rewrite() {
+    let lake = Lake::new(KEY);
+    lake.register().await;
+    for version in 0..3 {
+        lake.commit(version, &format!("c{version}"));
+        lake.notify(&log(version)).await;
+    }
+    for part in 1..=2_500 {
+        lake.put(&format!("_delta_log/{:020}.checkpoint.{part:010}.{:010}.parquet", 2, 2_500), "");
+    }
+    // Notified, and gone before it is read.
+    lake.commit(3, "c3");
+    let created = lake.created(&log(3));
+    lake.remove(&log(3));
+    lake.watcher.created(&created, &crate::support::trace()).await.unwrap();
+    assert_eq!(lake.state().await.hold, None);
+    lake.scan().await;
+    let state = lake.state().await;
+    assert_eq!((state.hold, state.gap, state.table.unwrap().snapshot_id.as_str()), (None, None, "2"));
 }

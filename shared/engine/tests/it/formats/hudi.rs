@@ -141,6 +141,44 @@ async fn completion_is_the_ordinal_and_an_upgrade_goes_on() {
 }
 
 #[tokio::test]
+async fn changes_of_layout_count_nothing_twice_whichever_of_their_files_are_notified() {
+    let lake = Lake::hudi().await;
+    // The file of each commit, as it is called now.
+    let mut files: Vec<String> = (0..100).map(|n| one(n, "commit")).collect();
+    for file in &files {
+        lake.write(file).await;
+    }
+    for round in 0_u64..4 {
+        let is_upgrade = round % 2 == 0;
+        let name = |n: u64| if is_upgrade { two(n, 500 * (round + 1) + n, "commit") } else { one(n, "commit") };
+        // A burst of notifications, of files whose content and entity tags are others than before.
+        for (n, file) in (0_u64..).zip(&mut files) {
+            let moved = name(n);
+            lake.put(&moved, WRITE.replace(":2,", &format!(":{},", 3 + round)));
+            if n % 3 == 0 {
+                lake.notify(&moved).await;
+            }
+            lake.remove(file);
+            if n % 7 == 0 {
+                lake.notify(&moved).await;
+            }
+            *file = moved;
+        }
+        let version = if is_upgrade { 8 } else { 6 };
+        lake.put(".hoodie/hoodie.properties", format!("hoodie.table.name=orders\nhoodie.table.version={version}\n"));
+        lake.scan().await;
+        let (state, known) = (lake.state().await, 100 + round);
+        assert_eq!((state.hold, state.gap, state.epoch), (None, None, Epoch(0)), "round {round}");
+        assert_eq!(state.data.unwrap().count, known, "round {round}");
+        files.push(name(known));
+        lake.write(&name(known)).await;
+        let state = lake.state().await;
+        assert_eq!((state.data.unwrap().count, state.table.unwrap().snapshot_id), (known + 1, instant(known).into()));
+        lake.assert_quiet_scan_costs(1, 2).await;
+    }
+}
+
+#[tokio::test]
 async fn a_restore_another_table_and_vanished_commits_are_rewrites() {
     let restored = |lake: &Lake| {
         lake.remove(&two(2, 2, "commit"));

@@ -52,10 +52,11 @@ impl Request {
         self
     }
 
-    fn build(&self) -> Result<HttpRequest, EngineError> {
+    fn build(&self, whom: &str) -> Result<HttpRequest, EngineError> {
         let unsound = |_| {
             // A token that holds a line break, for example; it is not shown.
-            EngineError::new(ErrorKind::Denied, "the request to the catalog cannot be written: check URL and secret")
+            let problem = format!("the request to {whom} cannot be written: check URL and secret");
+            EngineError::new(ErrorKind::Denied, problem)
         };
         let mut request = HttpRequest::new(SdkBody::from(self.body.clone()));
         request.set_method(self.method).map_err(unsound)?;
@@ -75,6 +76,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     body: ByteStream,
     until: Instant,
+    whom: &'static str,
 }
 
 impl Answer {
@@ -82,8 +84,8 @@ impl Answer {
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         match timeout_at(self.until, self.body.try_next()).await {
             Ok(Ok(piece)) => Ok(piece.map(|piece| piece.to_vec())),
-            Ok(Err(error)) => Err(away("the catalog's answer broke off").caused_by(error)),
-            Err(_) => Err(too_slow()),
+            Ok(Err(error)) => Err(away(format!("the answer of {} broke off", self.whom)).caused_by(error)),
+            Err(_) => Err(too_slow(self.whom)),
         }
     }
 
@@ -100,11 +102,12 @@ impl Answer {
     }
 }
 
-/// The client of all catalogs.
+/// A client of one kind of service: catalogs, or EventBridge.
 #[derive(Clone)]
 pub(crate) struct Http {
     connector: SharedHttpConnector,
     timeout: Duration,
+    whom: &'static str,
 }
 
 impl fmt::Debug for Http {
@@ -114,15 +117,16 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
-    pub(crate) fn new(sdk: &SdkConfig, timeout: Duration) -> Self {
+    /// Asks `whom`, as errors call it.
+    pub(crate) fn new(sdk: &SdkConfig, timeout: Duration, whom: &'static str) -> Self {
         let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT.min(timeout)).build();
         let mut connector = Connector::builder().connector_settings(settings);
         connector.set_sleep_impl(sdk.sleep_impl());
-        Self { connector: SharedHttpConnector::new(connector.tls_provider(TLS).build()), timeout }
+        Self { connector: SharedHttpConnector::new(connector.tls_provider(TLS).build()), timeout, whom }
     }
 
-    /// Sends a request. One that had no answer, or that the catalog was too busy or too broken for, is
-    /// sent once more: both ask and change nothing.
+    /// Sends a request. One that had no answer, or that the other side was too busy or too broken for, is
+    /// sent once more: requests change nothing, or nothing that must happen only once.
     ///
     /// Errors: `Unavailable` where there was no answer in time.
     pub(crate) async fn send(&self, request: &Request) -> Result<Answer, EngineError> {
@@ -143,10 +147,11 @@ impl Http {
     }
 
     async fn try_once(&self, request: &Request, until: Instant) -> Result<Answer, EngineError> {
-        let answer = timeout_at(until, self.connector.call(request.build()?)).await.map_err(|_| too_slow())?;
-        let answer = answer.map_err(|error| away("the catalog could not be reached").caused_by(error))?;
+        let answer =
+            timeout_at(until, self.connector.call(request.build(self.whom)?)).await.map_err(|_| too_slow(self.whom))?;
+        let answer = answer.map_err(|error| away(format!("{} could not be reached", self.whom)).caused_by(error))?;
         let status = answer.status().as_u16();
-        Ok(Answer { status, body: ByteStream::new(answer.into_body()), until })
+        Ok(Answer { status, body: ByteStream::new(answer.into_body()), until, whom: self.whom })
     }
 }
 
@@ -154,6 +159,6 @@ pub(crate) fn away(message: impl Into<String>) -> EngineError {
     EngineError::new(ErrorKind::Unavailable, message)
 }
 
-fn too_slow() -> EngineError {
-    away("the catalog did not answer in time")
+fn too_slow(whom: &str) -> EngineError {
+    away(format!("{whom} did not answer in time"))
 }
