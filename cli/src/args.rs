@@ -131,6 +131,9 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     /// Check the deployment and say what to do
     Doctor,
+    /// Count messages that nobody tries any more, or put them back
+    #[command(subcommand)]
+    DeadLetters(DeadLettersCommand),
     /// List tables that commit and are not registered
     Unregistered,
     /// Accept that an asset's history was rewritten; it starts anew from what is there
@@ -303,6 +306,43 @@ pub(crate) struct RedriveArgs {
     pub(crate) code: Option<String>,
     #[command(flatten)]
     pub(crate) by: By,
+}
+
+/// `dead-letters`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadLettersCommand {
+    /// Count them
+    List,
+    /// Put them back into the queue that they came from; do so when their cause is mended
+    Drain {
+        /// The queue; without it, all of them
+        queue: Option<DeadQueue>,
+    },
+}
+
+/// A queue with dead letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeadQueue {
+    /// Notifications
+    Hints,
+    /// Targets to evaluate and assets to look at
+    Evaluate,
+    /// Triggers to carry on
+    Dispatch,
+}
+
+impl DeadQueue {
+    /// All of them.
+    pub(crate) const ALL: [Self; 3] = [Self::Hints, Self::Evaluate, Self::Dispatch];
+
+    /// The word for paths.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hints => "hints",
+            Self::Evaluate => "evaluate",
+            Self::Dispatch => "dispatch",
+        }
+    }
 }
 
 /// `audit`.

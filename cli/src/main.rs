@@ -5,6 +5,7 @@ mod args;
 mod audit;
 mod client;
 mod control;
+mod dead_letters;
 mod delete;
 mod error;
 mod file;
@@ -83,6 +84,7 @@ async fn run(cli: Cli) -> Result<Report, CliError> {
         }
         Command::Audit(args) => audit::audit(&api()?, of_project()?, args).await,
         Command::Doctor => audit::doctor(&api()?).await,
+        Command::DeadLetters(command) => dead_letters::run(&api()?, command).await,
         Command::Unregistered => lists::unregistered(&api()?, of_project()?).await,
         Command::AcceptRewrite { key } => lists::accept_rewrite(&api()?, of_project()?, key).await,
         Command::Observe { key } => lists::observe(&api()?, of_project()?, key).await,

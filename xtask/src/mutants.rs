@@ -41,7 +41,11 @@ pub(crate) fn run(
     name: Option<&str>,
 ) -> Outcome {
     let mutants = table::read(&workspace.path("xtask/mutants"))?;
-    let program = progress.step("building the copy with every mutant", || copy::build(workspace, &mutants))?;
+    let program = progress.step("building the copy with every mutant", || {
+        let tree = copy::make(workspace, &mutants)?;
+        process::run(cargo(workspace, &tree, "build").args(["--profile", "sim", "--bin", "lakebell-sim"]))?;
+        Ok(workspace.target("mutants/build/sim/lakebell-sim"))
+    })?;
     progress.step("the simulation without a mutant", || match told(&program, 0, steps, threads)? {
         Told::Nothing => Ok(()),
         Told::Caught { seed, rule } => Err(Failure::new(format!("seed {seed} fails without a mutant: {rule}"))),
@@ -124,17 +128,19 @@ fn write_table(document: &Path, rows: &[String]) -> Outcome {
 }
 
 /// Cargo for the copy.
-fn cargo(workspace: &Workspace, tree: &Path) -> Command {
+fn cargo(workspace: &Workspace, tree: &Path, verb: &str) -> Command {
     let mut cargo = workspace.cargo();
-    cargo.current_dir(tree).args(["build", "--offline", "--profile", "sim"]);
-    cargo.args(["--package", "lakebell-testkit", "--bin", "lakebell-sim"]);
+    cargo.current_dir(tree).args([verb, "--offline", "--package", "lakebell-testkit"]);
     // Its own folder: cargo tells crates of two checkouts apart by their place in the checkout alone.
     cargo.arg("--target-dir").arg(workspace.target("mutants/build"));
     cargo
 }
 
-fn build(workspace: &Workspace, tree: &Path) -> Outcome {
-    process::run(&mut cargo(workspace, tree))
+/// Whether the copy with every fault compiles: a change of the source may leave an edit its place, and take what it
+/// uses away.
+pub(crate) fn check(workspace: &Workspace) -> Outcome {
+    let tree = copy::make(workspace, &table::read(&workspace.path("xtask/mutants"))?)?;
+    process::run(&mut cargo(workspace, &tree, "check"))
 }
 
 #[cfg(test)]

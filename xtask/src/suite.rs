@@ -7,6 +7,7 @@ use crate::demo;
 use crate::failure::{Failure, Outcome};
 use crate::licenses;
 use crate::local::{self, Route, Scheduler, UpOptions};
+use crate::mutants;
 use crate::process;
 use crate::progress::Progress;
 use crate::requests;
@@ -52,6 +53,7 @@ pub(crate) fn run(workspace: &Workspace, progress: &Progress, quick: bool) -> Ou
             cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings"])
         })?;
         progress.step("unit tests", || cargo(&["test", "--locked", "--workspace", "--exclude", END_TO_END]))?;
+        progress.step("mutants still compile", || mutants::check(workspace))?;
         environments.join().map_err(|_| Failure::new("the thread that makes the Python environments died"))?
     })?;
     template(workspace, progress, &environments)?;

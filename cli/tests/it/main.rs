@@ -5,6 +5,7 @@
 mod apply;
 mod audit;
 mod control;
+mod dead_letters;
 mod errors;
 mod inspect;
 mod lists;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lakebell_aws::{AwsPorts, Metrics};
 use lakebell_engine::ports::Ports;
+use lakebell_engine::ports::dead_letters::{DeadLetters, NoDeadLetters};
 use lakebell_engine::ports::time::{Pause, SystemClock};
 use lakebell_engine::sensor::MOST_PLACES;
 use lakebell_engine::{EngineError, ErrorKind};
@@ -88,14 +89,16 @@ pub struct Context {
     pub access: Arc<Access>,
     /// How polls of waiting tasks are served.
     pub sensors: Sensors,
+    /// Messages that nobody tries any more.
+    pub dead_letters: Arc<dyn DeadLetters>,
 }
 
 impl Context {
-    /// A context with the usual limits that does not take the gateway's word for who signed a
-    /// request.
+    /// A context with the usual limits, without queues, that does not take the gateway's word for who
+    /// signed a request.
     pub fn new(ports: Ports, tokens: Arc<dyn Tokens>, metrics: Metrics) -> Self {
         let access = Arc::new(Access::new(Rate::default(), false));
-        Self { ports, tokens, metrics, access, sensors: Sensors::default() }
+        Self { ports, tokens, metrics, access, sensors: Sensors::default(), dead_letters: Arc::new(NoDeadLetters) }
     }
 }
 

@@ -16,7 +16,8 @@ async fn main() -> Result<(), Error> {
     let rate = settings.api_token_rate.map_or_else(Rate::default, Rate::of);
     let access = Arc::new(Access::new(rate, settings.gateway_checks_signers));
     let (sensors, metrics) = (Sensors::from_env()?, Metrics::from_env());
-    let context = Arc::new(Context { ports: aws.ports(), tokens: aws, metrics, access, sensors });
+    let dead_letters = aws.dead_letters()?;
+    let context = Arc::new(Context { ports: aws.ports(), tokens: aws, metrics, access, sensors, dead_letters });
     lambda_runtime::run(service_fn(move |event: LambdaEvent<GatewayEvent>| {
         let context = Arc::clone(&context);
         async move { Ok::<_, Error>(handler::handle(event.payload, &context).await) }

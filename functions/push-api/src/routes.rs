@@ -55,6 +55,8 @@ pub enum Operation {
     AskAudit,
     ReadAudit,
     Examine,
+    ListDeadLetters,
+    DrainDeadLetters,
     PutConnection,
     ListConnections,
     DeleteConnection,

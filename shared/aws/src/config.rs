@@ -5,6 +5,8 @@
 //! | `LAKEBELL_TABLE` | the DynamoDB table |
 //! | `LAKEBELL_DISPATCH_QUEUE_URL` | the queue to the dispatcher |
 //! | `LAKEBELL_EVALUATE_QUEUE_URL` | the queue to the watcher |
+//! | `LAKEBELL_HINTS_QUEUE_URL` | the queue of notifications; only the push API needs it, as those with dead letters |
+//! | `LAKEBELL_HINTS_DEAD_LETTERS_URL`, `LAKEBELL_EVALUATE_DEAD_LETTERS_URL`, `LAKEBELL_DISPATCH_DEAD_LETTERS_URL` | the dead-letter queues |
 //! | `LAKEBELL_NOTICE_BUS` | name or ARN of the EventBridge bus that notices go to; without it there are none |
 //! | `LAKEBELL_API_TOKEN_SECRET` | name or ARN of the secret with the API's token; only the push API needs it |
 //! | `LAKEBELL_SIGNING_SECRET` | name or ARN of the secret that keys of signatures are derived from; only the push API uses it |
@@ -42,6 +44,8 @@ pub struct Settings {
     pub dispatch_queue_url: String,
     /// The URL of the queue to the watcher.
     pub evaluate_queue_url: String,
+    /// The queues behind the queues, for the function that can put their messages back.
+    pub dead_letters: Option<DeadLetterUrls>,
     /// Name or ARN of the secret that holds the token of the API, for the function that serves it.
     pub api_token_secret: Option<String>,
     /// Name or ARN of the EventBridge bus that notices go to; without it there are none.
@@ -52,6 +56,30 @@ pub struct Settings {
     pub gateway_checks_signers: bool,
     /// Requests a second that a token may send to one instance; `None` for the usual number.
     pub api_token_rate: Option<u32>,
+}
+
+/// URLs that are needed to put dead letters back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetterUrls {
+    /// The queue of notifications, which nothing else is sent to.
+    pub hints_queue: String,
+    /// What lies behind it.
+    pub hints: String,
+    /// What lies behind the queue to the watcher.
+    pub evaluate: String,
+    /// What lies behind the queue to the dispatcher.
+    pub dispatch: String,
+}
+
+impl DeadLetterUrls {
+    fn from_lookup(lookup: impl Fn(&'static str) -> Option<String>) -> Option<Self> {
+        Some(Self {
+            hints_queue: lookup("LAKEBELL_HINTS_QUEUE_URL")?,
+            hints: lookup("LAKEBELL_HINTS_DEAD_LETTERS_URL")?,
+            evaluate: lookup("LAKEBELL_EVALUATE_DEAD_LETTERS_URL")?,
+            dispatch: lookup("LAKEBELL_DISPATCH_DEAD_LETTERS_URL")?,
+        })
+    }
 }
 
 impl Settings {
@@ -68,6 +96,7 @@ impl Settings {
             table: required("LAKEBELL_TABLE")?,
             dispatch_queue_url: required("LAKEBELL_DISPATCH_QUEUE_URL")?,
             evaluate_queue_url: required("LAKEBELL_EVALUATE_QUEUE_URL")?,
+            dead_letters: DeadLetterUrls::from_lookup(optional),
             api_token_secret: optional("LAKEBELL_API_TOKEN_SECRET"),
             notice_bus: optional("LAKEBELL_NOTICE_BUS"),
             signing_secret: optional("LAKEBELL_SIGNING_SECRET"),
@@ -80,6 +109,11 @@ impl Settings {
     pub fn api_token_secret(&self) -> Result<&str, EngineError> {
         self.api_token_secret.as_deref().ok_or_else(|| missing("LAKEBELL_API_TOKEN_SECRET"))
     }
+}
+
+/// What a deployment says whose functions were not told of their dead-letter queues.
+pub(crate) fn no_dead_letters() -> EngineError {
+    missing("LAKEBELL_HINTS_QUEUE_URL or one of LAKEBELL_{HINTS,EVALUATE,DISPATCH}_DEAD_LETTERS_URL")
 }
 
 fn missing(name: &str) -> EngineError {

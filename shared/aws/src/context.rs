@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use aws_config::SdkConfig;
 use lakebell_engine::ports::Ports;
+use lakebell_engine::ports::dead_letters::DeadLetters;
 use lakebell_engine::ports::items::ItemStore;
 use lakebell_engine::ports::items::Key;
 use lakebell_engine::ports::notices::{NoNotices, Notices};
@@ -11,8 +12,11 @@ use lakebell_engine::ports::scheduler::Connections;
 use lakebell_engine::ports::time::SystemClock;
 use lakebell_engine::{EngineError, ErrorKind};
 
-use crate::config::{Settings, s3_client, sdk_config};
-use crate::{AwsCatalogs, AwsConnections, BusNotices, DynamoItems, S3Storage, Secrets, SqsQueue, SystemRandom};
+use crate::config::{Settings, no_dead_letters, s3_client, sdk_config};
+use crate::dead_letters::QueueUrls;
+use crate::{
+    AwsCatalogs, AwsConnections, BusNotices, DynamoItems, S3Storage, Secrets, SqsDeadLetters, SqsQueue, SystemRandom,
+};
 
 /// The ports on AWS, with one client for each service.
 pub struct AwsPorts {
@@ -81,6 +85,20 @@ impl AwsPorts {
     /// The secrets.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
+    }
+
+    /// The dead-letter queues.
+    ///
+    /// Errors: `Invalid` where the function was not told of them.
+    pub fn dead_letters(&self) -> Result<Arc<dyn DeadLetters>, EngineError> {
+        let urls = self.settings.dead_letters.as_ref().ok_or_else(no_dead_letters)?;
+        let pair = |queue: &str, dead: &str| QueueUrls { queue: queue.to_owned(), dead: dead.to_owned() };
+        Ok(Arc::new(SqsDeadLetters::new(
+            self.sqs.clone(),
+            pair(&urls.hints_queue, &urls.hints),
+            pair(&self.settings.evaluate_queue_url, &urls.evaluate),
+            pair(&self.settings.dispatch_queue_url, &urls.dispatch),
+        )))
     }
 
     /// The settings that the ports were built by.

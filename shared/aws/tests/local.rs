@@ -16,8 +16,10 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType,
 };
 use aws_sdk_s3::primitives::ByteStream;
-use lakebell_aws::{AwsPorts, DynamoItems, S3Storage, Settings, SqsQueue, SystemRandom};
+use lakebell_aws::dead_letters::QueueUrls;
+use lakebell_aws::{AwsPorts, DynamoItems, S3Storage, Settings, SqsDeadLetters, SqsQueue, SystemRandom};
 use lakebell_domain::ids::{AssetId, AttemptId, ConnectionName, TraceId, TriggerKey};
+use lakebell_engine::ports::dead_letters::{DeadLetters, DeadQueue};
 use lakebell_engine::ports::items::{Draft, ItemStore, Key, Write, Written};
 use lakebell_engine::ports::queue::{Message, Queue};
 use lakebell_engine::ports::scheduler::ConnectionSpec;
@@ -260,6 +262,44 @@ async fn messages_go_to_their_queues() {
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
+#[tokio::test]
+async fn dead_letters_are_put_back_where_they_came_from() {
+    let Some(endpoint) = emulator("dead letters on SQS") else { return };
+    let client = aws_sdk_sqs::Client::new(&sdk(&endpoint));
+    let mut urls = Vec::new();
+    for what in ["queue", "dead"] {
+        let made = client.create_queue().queue_name(unique(what)).send().await.unwrap();
+        urls.push(made.queue_url().unwrap().to_owned());
+    }
+    let pair = QueueUrls { queue: urls[0].clone(), dead: urls[1].clone() };
+    let letters = SqsDeadLetters::new(client.clone(), pair.clone(), pair.clone(), pair);
+    let trace = TraceId::new("trace").unwrap();
+    let observe = |bits| Message::Observe { asset: AssetId::from_bits(bits), is_again: false, trace: trace.clone() };
+    let sent: Vec<Message> = (0..12).map(observe).collect();
+    for message in &sent {
+        let body = serde_json::to_string(message).unwrap();
+        client.send_message().queue_url(&urls[1]).message_body(body).send().await.unwrap();
+    }
+    assert_eq!(letters.count(DeadQueue::Evaluate).await.unwrap(), 12);
+    let mut put_back = Vec::new();
+    while put_back.last() != Some(&0) {
+        put_back.push(letters.put_back(DeadQueue::Evaluate).await.unwrap());
+    }
+    assert_eq!((put_back[0], put_back.iter().sum::<usize>()), (10, 12), "ten at a time: {put_back:?}");
+    assert_eq!(letters.count(DeadQueue::Evaluate).await.unwrap(), 0);
+    let mut back = received(&client, &urls[0], 12).await;
+    back.sort_by_key(|message| sent.iter().position(|known| known == message));
+    assert_eq!(back, sent);
+
+    client.delete_queue().queue_url(&urls[1]).send().await.unwrap();
+    for failed in [letters.count(DeadQueue::Hints).await.map(|_| 0), letters.put_back(DeadQueue::Hints).await] {
+        let error = failed.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.message().contains("LAKEBELL_HINTS_DEAD_LETTERS_URL"), "{error}");
+    }
+    client.delete_queue().queue_url(&urls[0]).send().await.unwrap();
+}
+
 async fn received(client: &aws_sdk_sqs::Client, url: &str, expected: usize) -> Vec<Message> {
     let mut found: Vec<Message> = Vec::new();
     for _ in 0..50 {
@@ -291,6 +331,7 @@ async fn a_connection_and_its_token_are_read() {
         table: table.clone(),
         dispatch_queue_url: format!("{endpoint}/000000000000/none"),
         evaluate_queue_url: format!("{endpoint}/000000000000/none"),
+        dead_letters: None,
         api_token_secret: Some(secret.clone()),
         notice_bus: None,
         signing_secret: None,

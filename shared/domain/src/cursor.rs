@@ -1,5 +1,6 @@
 //! What a target's last triggers consumed.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -107,24 +108,31 @@ impl Taken {
 
     /// Moves every part forward that the other is beyond in.
     fn advance(&mut self, beyond: &Self) {
-        if beyond.position() > self.position() {
-            let epoch = |taken: &Self| taken.position().map(|position| position.epoch);
-            // Another history has a watermark of its own.
-            if self.version.is_some() && epoch(beyond) > epoch(self) {
-                self.watermark = None;
+        match beyond.position().cmp(&self.position()) {
+            Ordering::Greater => {
+                let epoch = |taken: &Self| taken.position().map(|position| position.epoch);
+                // Another history has a watermark of its own.
+                if self.version.is_some() && epoch(beyond) > epoch(self) {
+                    self.watermark = None;
+                }
+                self.version.clone_from(&beyond.version);
+                self.totals = beyond.totals;
+                // A tag is one of its version.
+                self.tag.clone_from(&beyond.tag);
+                self.schema_id = beyond.schema_id.or(self.schema_id);
             }
-            self.version.clone_from(&beyond.version);
-            self.totals = beyond.totals;
+            Ordering::Equal => {
+                // Of two tags on one version the later name counts.
+                if beyond.tag > self.tag {
+                    self.tag.clone_from(&beyond.tag);
+                }
+                self.schema_id = beyond.schema_id.or(self.schema_id);
+            }
+            Ordering::Less => {}
         }
         self.watermark = self.watermark.max(beyond.watermark);
         self.backfill = self.backfill.max(beyond.backfill);
         self.cdc = self.cdc.max(beyond.cdc);
-        if beyond.tag.is_some() {
-            self.tag.clone_from(&beyond.tag);
-        }
-        if beyond.schema_id.is_some() {
-            self.schema_id = beyond.schema_id;
-        }
     }
 }
 

@@ -10,9 +10,11 @@ use lakebell_domain::trigger::{Status, Trigger};
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
+use crate::dead_letters;
 use crate::dispatch::Dispatcher;
 use crate::layout::{self, SHARDS};
 use crate::ports::Ports;
+use crate::ports::dead_letters::DeadLetters;
 use crate::ports::items::{Index, Key, Write};
 use crate::ports::queue::Message;
 use crate::ports::scheduler::TokenExpiry;
@@ -89,7 +91,7 @@ pub enum CheckStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Check {
-    /// What was looked at: `connection`, `versions`, `reading`, `notifications`, `timers`.
+    /// What was looked at: `connection`, `versions`, `reading`, `notifications`, `timers`, `deadLetters`.
     pub check: String,
     /// Which one, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,7 +231,7 @@ async fn looks(ports: &Ports) -> Result<Vec<(ConnectionName, Option<ConnectionLo
 /// How the deployment is. A connection that was not looked at just now is asked for, and pending.
 ///
 /// Errors: those of the store and the queue.
-pub async fn examine(ports: &Ports, trace: &TraceId) -> Result<Examination, EngineError> {
+pub async fn examine(ports: &Ports, letters: &dyn DeadLetters, trace: &TraceId) -> Result<Examination, EngineError> {
     let now = ports.clock.now();
     let mut checks = Vec::new();
     let mut versions = std::collections::BTreeSet::new();
@@ -260,6 +262,7 @@ pub async fn examine(ports: &Ports, trace: &TraceId) -> Result<Examination, Engi
     });
     checks.extend(tables(ports).await?);
     checks.push(timers(ports, now).await?);
+    checks.push(dead_letters(letters).await);
     Ok(Examination { version: VERSION.to_owned(), checks })
 }
 
@@ -312,6 +315,28 @@ async fn tables(ports: &Ports) -> Result<Vec<Check>, EngineError> {
         format!("nothing is known to be missed: {}", of(notified)),
     ));
     Ok(checks)
+}
+
+/// Whether there are messages that nobody tries any more.
+async fn dead_letters(letters: &dyn DeadLetters) -> Check {
+    let name = "deadLetters";
+    let lying = match dead_letters::lying(letters).await {
+        Ok(lying) => lying,
+        Err(error) => {
+            let todo = "deploy the template as it is: it lets the API read the dead-letter queues";
+            return Check::new(name, CheckStatus::Bad, error.to_string()).todo(todo);
+        }
+    };
+    let some: Vec<String> = lying
+        .into_iter()
+        .filter(|lying| lying.messages > 0)
+        .map(|lying| format!("{} behind the queue {}", lying.messages, lying.queue))
+        .collect();
+    if some.is_empty() {
+        return Check::new(name, CheckStatus::Ok, "no message was given up");
+    }
+    let todo = "find the error in the log of the function that reads the queue, mend its cause, then `lakebell dead-letters drain`";
+    Check::new(name, CheckStatus::Bad, format!("messages that nobody tries any more: {}", some.join(", "))).todo(todo)
 }
 
 /// Whether the sweep runs: nothing with a timer may be long overdue.

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod catalog;
 pub mod compensate;
 pub mod consumer;
+pub mod dead_letters;
 pub mod dispatch;
 pub mod doctor;
 mod error;

@@ -9,6 +9,7 @@
 
 mod catalogs;
 pub mod contract;
+mod dead_letters;
 mod items;
 mod notices;
 mod queue;
@@ -22,6 +23,7 @@ mod time;
 mod world;
 
 pub use catalogs::MemoryCatalogs;
+pub use dead_letters::MemoryDeadLetters;
 pub use items::MemoryItems;
 pub use notices::MemoryNotices;
 pub use queue::MemoryQueue;

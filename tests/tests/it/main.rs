@@ -7,6 +7,7 @@
 
 mod api_errors;
 mod asset_keys;
+mod care;
 mod cli;
 mod clients;
 mod closed_loop;

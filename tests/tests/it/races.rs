@@ -30,8 +30,10 @@ fn reports(table: &Table, pusher: u64, turn: u64, snapshot: u64) -> [(&'static s
         "snapshot.committed",
         json!({"asset": table.asset, "snapshotId": snapshot.to_string(), "extra": {format!("by{pusher}"): turn}}),
     );
-    let checked =
-        event("quality.check.passed", json!({"asset": table.asset, "snapshotId": snapshot.to_string(), "check": "rows"}));
+    let checked = event(
+        "quality.check.passed",
+        json!({"asset": table.asset, "snapshotId": snapshot.to_string(), "check": "rows"}),
+    );
     let lineage = json!({
         "eventType": "COMPLETE", "eventTime": format!("2026-01-15T10:{:02}:{:02}Z", turn / 60 % 60, turn % 60),
         "producer": "race", "run": {"runId": format!("0190a1b2-c3d4-7e5f-8a9b-{pusher:04}{turn:08}")},

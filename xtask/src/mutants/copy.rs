@@ -53,8 +53,8 @@ impl Files {
     }
 }
 
-/// Copies what the simulation is built from, makes the edits, and builds it. Returns the program.
-pub(super) fn build(workspace: &Workspace, mutants: &[Mutant]) -> Outcome<PathBuf> {
+/// Copies what the simulation is built from and makes the edits. Returns the copy's folder.
+pub(super) fn make(workspace: &Workspace, mutants: &[Mutant]) -> Outcome<PathBuf> {
     let tree = workspace.target("mutants/tree");
     let root = workspace.path("");
     let mut files = Files::new(&root);
@@ -71,8 +71,7 @@ pub(super) fn build(workspace: &Workspace, mutants: &[Mutant]) -> Outcome<PathBu
     put(&tree.join("Cargo.toml"), &only_crates(&manifest, &crates))?;
     let lock = fs::read_to_string(root.join("Cargo.lock")).during("read Cargo.lock")?;
     put(&tree.join("Cargo.lock"), &lock)?;
-    super::build(workspace, &tree)?;
-    Ok(workspace.target("mutants/build/sim/lakebell-sim"))
+    Ok(tree)
 }
 
 /// The folders of the simulation's crate and of all crates of the workspace that it is built from.

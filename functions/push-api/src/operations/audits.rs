@@ -50,5 +50,5 @@ pub(super) async fn read(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn examine(call: &Call<'_>) -> Result<Answer, ApiError> {
-    Answer::ok(&doctor::examine(&call.context.ports, call.trace).await?)
+    Answer::ok(&doctor::examine(&call.context.ports, &*call.context.dead_letters, call.trace).await?)
 }

@@ -4,6 +4,7 @@ mod aliases;
 mod assets;
 mod audits;
 mod control;
+mod dead_letters;
 mod dependencies;
 mod events;
 mod grants;
@@ -74,6 +75,8 @@ pub(crate) async fn run(operation: Operation, call: &Call<'_>) -> Result<Answer,
         Operation::AskAudit => audits::ask(call).await,
         Operation::ReadAudit => audits::read(call).await,
         Operation::Examine => audits::examine(call).await,
+        Operation::ListDeadLetters => dead_letters::list(call).await,
+        Operation::DrainDeadLetters => dead_letters::drain(call).await,
         Operation::PutConnection => settings::put_connection(call).await,
         Operation::ListConnections => settings::connections(call).await,
         Operation::DeleteConnection => settings::delete_connection(call).await,

@@ -165,6 +165,8 @@ pub const ROUTES: &[Route] = &[
     post("/projects/{p}/audits", Operation::AskAudit, READ, "Ask for an audit").answers(&[202]),
     get("/projects/{p}/audits/{auditId}", Operation::ReadAudit, READ, "Read an audit"),
     get("/doctor", Operation::Examine, READ, "How the deployment is"),
+    get("/dead-letters", Operation::ListDeadLetters, READ, "How many messages nobody tries any more"),
+    post("/dead-letters/{queue}/drain", Operation::DrainDeadLetters, OPERATE, "Put such messages back"),
     put("/connections/{name}", Operation::PutConnection, ADMIN, "Declare a connection"),
     get("/connections", Operation::ListConnections, READ, "List connections").query(PAGE),
     delete("/connections/{name}", Operation::DeleteConnection, ADMIN, "Forget a connection"),

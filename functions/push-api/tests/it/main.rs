@@ -8,6 +8,7 @@ mod assets;
 mod audits;
 mod clients;
 mod control;
+mod dead_letters;
 mod dependencies;
 mod docs;
 mod events;

@@ -21,7 +21,7 @@ use lakebell_engine::{EngineError, ErrorKind};
 use lakebell_lambda::report_worked;
 use lakebell_push_api::event::GatewayResponse;
 use lakebell_push_api::{Access, Context, Rate, Sensors, Tokens, handler};
-use lakebell_testkit::World;
+use lakebell_testkit::{MemoryDeadLetters, World};
 use serde_json::{Value, json};
 
 /// The token that callers must show.
@@ -102,6 +102,7 @@ pub(crate) type Change = fn(&mut Value);
 /// An API over a world in memory.
 pub(crate) struct Api {
     pub(crate) world: World,
+    pub(crate) dead_letters: Arc<MemoryDeadLetters>,
     context: Context,
     lines: Lines,
 }
@@ -131,7 +132,9 @@ impl Api {
         let mut context = Context::new(world.ports(), Arc::new(FixedToken(token)), metrics);
         context.access = Arc::new(access);
         context.sensors = Sensors { places: 3, pause: Arc::new(world.clock.clone()) };
-        Self { world, context, lines }
+        let dead_letters = Arc::new(MemoryDeadLetters::default());
+        context.dead_letters = dead_letters.clone();
+        Self { world, dead_letters, context, lines }
     }
 
     /// An API that knows the connection `default`, and `orders` at its second of four snapshots.

@@ -294,7 +294,7 @@ impl Question<'_> {
         let names_version = conditions.quality.is_some() || conditions.schema_compatible || conditions.tag.is_some();
         let version_moved = candidate.is_some_and(|candidate| {
             let same = Some(candidate.ordinal) == self.had.ordinal;
-            let tag = conditions.tag.is_some() && self.tagged(candidate) != self.had.tag;
+            let tag = conditions.tag.is_some() && self.tagged(candidate) > self.had.tag;
             let schema = conditions.schema_compatible && Some(candidate.schema) != self.had.schema;
             Some(candidate.ordinal) > self.had.ordinal || (same && (tag || schema))
         });
@@ -307,11 +307,13 @@ impl Question<'_> {
     fn takes(&self, candidate: Option<&Past>) -> Had {
         let mut takes = self.had.clone();
         if let Some(candidate) = candidate.filter(|candidate| Some(candidate.ordinal) >= self.had.ordinal) {
+            if self.conditions.tag.is_some() {
+                let tag = self.tagged(candidate);
+                // A name that comes before the one that was taken is not taken of the same version.
+                takes.tag = if takes.ordinal == Some(candidate.ordinal) { tag.max(takes.tag) } else { tag };
+            }
             takes.ordinal = Some(candidate.ordinal);
             takes.schema = Some(candidate.schema);
-            if self.conditions.tag.is_some() {
-                takes.tag = self.tagged(candidate);
-            }
         }
         takes.watermark = self.story.watermark().max(takes.watermark);
         takes.filled = self.story.filled().max(takes.filled);

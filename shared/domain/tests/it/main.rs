@@ -24,6 +24,7 @@ mod refusals_of_conditions;
 mod registers;
 mod registers_random;
 mod support;
+mod tags;
 mod takeover;
 mod target_refusals;
 mod target_resolution;

@@ -79,7 +79,7 @@ impl Memory {
     /// A trigger that takes this has been claimed.
     pub(crate) fn claimed(&mut self, target: &Target, combination: Combination) {
         for (asset, (_, to)) in &combination.taken {
-            for group in target.groups.iter().filter(|group| names(group, *asset)) {
+            for group in target.groups.iter().filter(|group| moves(group, &combination.groups, *asset)) {
                 let mark = self.marks.entry((group.name.clone(), *asset)).or_default();
                 mark.claimed = mark.claimed.max(*to);
             }
@@ -134,8 +134,8 @@ impl Memory {
             }
         }
         let from = |asset: AssetId, to: Option<Position>| {
-            let containing = target.groups.iter().filter(|group| names(group, asset));
-            let marks = containing.map(|group| self.through(&group.name, asset, &all[&asset]));
+            let moved = target.groups.iter().filter(|group| moves(group, &groups, asset));
+            let marks = moved.map(|group| self.through(&group.name, asset, &all[&asset]));
             marks.filter(|mark| *mark < to).min().unwrap_or(to)
         };
         let taken = to.into_iter().map(|(asset, to)| (asset, (from(asset, to), to))).collect();
@@ -159,6 +159,12 @@ impl Memory {
 
 fn names(group: &Group, asset: AssetId) -> bool {
     group.members.iter().any(|member| member.asset == asset)
+}
+
+/// Whether a trigger of these groups takes the asset for this group, too: it is one of them, or it does
+/// not keep to itself.
+fn moves(group: &Group, of_trigger: &BTreeSet<GroupName>, asset: AssetId) -> bool {
+    names(group, asset) && (of_trigger.contains(&group.name) || !group.independent)
 }
 
 /// The newest commit of the current history that counts and was not taken.

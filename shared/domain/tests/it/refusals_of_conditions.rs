@@ -1,6 +1,7 @@
 //! Conditions and policies that are refused at declaration: which field, what was wrong, what would be
 //! right.
 
+use lakebell_domain::target::TargetSpec;
 use serde_json::{Value, json};
 
 use crate::target_refusals::{dependency, one_group, resolve, spec};
@@ -183,6 +184,7 @@ fn each_goes_by_the_order_of_commits_alone() {
         (json!({ "backfill": "COMPLETED" }), "backfill", "a backfill"),
         (json!({ "cdcLagRecovered": true }), "cdcLagRecovered", "CDC lag"),
         (json!({ "minNewSnapshots": 2 }), "minNewSnapshots", "counting"),
+        (json!({ "partition": "dt" }), "partition", "a partition"),
     ] {
         let problem = format!("{what} is not defined with `coalesce: each`");
         refused(&each(member(fields), json!({})), &format!("groups[0].dependencies[0].{field}"), &problem, hint);
@@ -191,8 +193,45 @@ fn each_goes_by_the_order_of_commits_alone() {
         (json!({ "onFailed": "extend" }), "onFailed", "`extend`"),
         (json!({ "orAt": { "cron": "0 6 * * *", "timeZone": "UTC" } }), "orAt", "`orAt`"),
         (json!({ "deadline": { "within": "1h" }, "onDeadline": "fire" }), "onDeadline", "`fire`"),
+        (json!({ "startFrom": "earliest" }), "startFrom", "a start before what is there now"),
+        (json!({ "startFrom": 41 }), "startFrom", "a start before what is there now"),
     ] {
         let problem = format!("{what} is not defined with `coalesce: each`");
         refused(&each(member(json!({})), fields), field, &problem, hint);
     }
+}
+
+#[test]
+fn each_pairs_all_members_and_knows_them_all() {
+    let hint = "use `coalesce: newest`, or leave it out";
+    let each = |groups: Value| with(spec(&groups), json!({ "coalesce": "each" }));
+    let problem = |what: &str| format!("{what} is not defined with `coalesce: each`");
+    for advance in [json!("any"), json!({ "atLeast": 1 })] {
+        let document = each(json!([{ "advance": advance, "dependencies": [dependency("a"), dependency("b")] }]));
+        refused(&document, "groups[0].advance", &problem("an `advance` other than all"), hint);
+    }
+    let optional = with(dependency("b"), json!({ "optional": true }));
+    let document = each(json!([{ "dependencies": [dependency("a"), optional] }]));
+    refused(&document, "groups[0].dependencies[1].optional", &problem("an optional member"), hint);
+    let prefix = json!({ "asset": "paimon://ods/orders_*" });
+    let document = each(json!([{ "advance": "all", "dependencies": [prefix] }]));
+    refused(&document, "groups[0].dependencies[0].asset", &problem("a prefix"), hint);
+}
+
+#[test]
+fn a_window_needs_a_time_zone_and_one_for_the_group() {
+    let of = |every: Value| one_group(&[with(dependency("a"), json!({ "every": every }))]);
+    let refusal = |document: Value| serde_json::from_value::<TargetSpec>(document).unwrap_err().to_string();
+    let said = refusal(of(json!({ "period": "1d" })));
+    assert!(said.contains("a window without a time zone has no beginning; name the zone"), "{said}");
+    let said = refusal(of(json!({ "period": "1d", "timeZone": "Shanghai" })));
+    assert!(said.contains("`Shanghai` is no time zone"), "{said}");
+    let elsewhere = with(dependency("b"), json!({ "every": { "period": "1d", "timeZone": "Asia/Shanghai" } }));
+    let day = with(dependency("a"), json!({ "every": DAY() }));
+    refused(
+        &one_group(&[day, elsewhere]),
+        "groups[0].dependencies",
+        "one member has windows of 1d in UTC and another of 1d in Asia/Shanghai",
+        "use the same time zone for all windows of a group",
+    );
 }

@@ -25,6 +25,8 @@ pub(crate) struct World {
     pub(crate) triggers: BTreeMap<TriggerKey, Trigger>,
     pub(crate) histories: BTreeMap<AssetId, History>,
     pub(crate) memory: Memory,
+    /// The triggers that are through, in order.
+    pub(crate) through: Vec<TriggerKey>,
     pub(crate) clock: i64,
 }
 
@@ -55,6 +57,7 @@ impl World {
             triggers: BTreeMap::new(),
             histories: ids().map(|id| (id, history.clone())).collect(),
             memory: Memory::default(),
+            through: Vec::new(),
             clock: 0,
         }
     }
@@ -174,6 +177,7 @@ impl World {
             Status::Success { .. } | Status::Skipped { .. } => {
                 self.cursor.open = None;
                 self.memory.settled();
+                self.through.push(key.clone());
             }
             Status::Failed { .. } => {
                 self.cursor.open = None;

@@ -17,6 +17,7 @@ use lakebell_formats::hudi::{
     LAYOUT_1_ARCHIVE_FOLDER, Layout, PROPERTIES_KEY, Rewrite, TableProperties, Timeline,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::findings::{Finding, Reading};
 use super::table::{FIRST_READ_DEPTH, Stop, Table, damaged, keep_note, note_of, verified};
@@ -50,6 +51,9 @@ struct Note {
     /// What tells the table from another one in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     table_id: Option<String>,
+    /// The columns that the folders of a partition stand for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    partition_fields: Vec<String>,
     /// Every completed instant up to this one was seen, but for those that were under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     floor: Option<String>,
@@ -116,12 +120,21 @@ impl Reader<'_> {
         if etag.as_ref().is_some_and(is_known) {
             return Ok(Reading::default());
         }
-        self.advance(state, Seen::new(note_of(state), ring)).await
+        let note: Note = note_of(state);
+        // Nothing is known of the table itself yet: it was registered before it was made.
+        if note.table_id.is_none() {
+            return self.whole(state, ring).await;
+        }
+        self.advance(state, Seen::new(note, ring)).await
     }
 
     /// The newest of what completed, and back from it to what changed data.
     async fn first_read(&self) -> Result<Reading, Stop> {
         let listed = self.listed().await?;
+        let mut note = Note::default();
+        if let Some(properties) = self.properties().await? {
+            note.of_table(properties);
+        }
         let completed = listed.timeline.completed();
         let mut ordinal = Ordinal(0);
         let ordinals: Vec<Ordinal> = completed
@@ -135,7 +148,8 @@ impl Reader<'_> {
         let mut etags = Vec::new();
         let depth = usize::try_from(FIRST_READ_DEPTH).unwrap_or(usize::MAX);
         for (file, ordinal) in completed.iter().zip(ordinals).rev().take(depth) {
-            let Some((commit, etag)) = self.commit(file, ordinal, &listed).await? else { continue };
+            let found = self.commit(file, ordinal, &listed, &note.partition_fields).await?;
+            let Some((commit, etag)) = found else { continue };
             let is_data = commit.changes_data != Some(false);
             commits.insert(0, commit);
             etags.insert(0, etag);
@@ -143,8 +157,6 @@ impl Reader<'_> {
                 break;
             }
         }
-        let table_id = self.properties().await?.map(|properties| properties.table_id());
-        let mut note = Note { table_id, ..Note::default() };
         let ring = commits.iter().map(|commit| commit.fingerprint.clone()).collect();
         note.take(&listed.timeline, &ring);
         let first = Finding { evidence: Evidence::FirstRead(commits), etags };
@@ -160,8 +172,7 @@ impl Reader<'_> {
                     let evidence = format!("the table is another one, {}", properties.table_id());
                     return Ok(Reading::of(Evidence::RewriteSighted(self.table.sighting(state, evidence))));
                 }
-                Some(_) => {}
-                None => note.table_id = Some(properties.table_id()),
+                _ => note.of_table(properties),
             }
         }
         self.advance(state, Seen::new(note, ring)).await
@@ -193,7 +204,7 @@ impl Reader<'_> {
                 let cause = "later commits may have been archived before they were read";
                 reading.findings.push(self.table.gap(known.next().0, ordinal.0 - 1, cause));
             }
-            match self.commit(file, ordinal, &listed).await {
+            match self.commit(file, ordinal, &listed, &seen.note.partition_fields).await {
                 Ok(Some((commit, etag))) => {
                     applied.push(commit.fingerprint.clone());
                     reading.findings.push(Finding { evidence: Evidence::Commit(Box::new(commit)), etags: vec![etag] });
@@ -269,12 +280,14 @@ impl Reader<'_> {
         Ok(Listed { keys, etags, timeline })
     }
 
-    /// A completed instant as a commit; `None` where its file is gone.
+    /// A completed instant as a commit, its partitions named by these columns; `None` where its file is
+    /// gone.
     async fn commit(
         &self,
         file: &InstantFile,
         ordinal: Ordinal,
         listed: &Listed,
+        partition_fields: &[String],
     ) -> Result<Option<(lakebell_domain::commit::Commit, String)>, Stop> {
         let key = file.relative_key();
         if !file.action.writes() {
@@ -283,7 +296,13 @@ impl Reader<'_> {
         }
         let Some(object) = self.table.object(&key, MAX_COMMIT_BYTES).await? else { return Ok(None) };
         let metadata = CommitMetadata::parse(&object.bytes).map_err(|error| damaged(&key, &error))?;
-        Ok(Some((hudi::to_commit(file, &metadata, ordinal), object.etag)))
+        let mut commit = hudi::to_commit(file, &metadata, ordinal);
+        for path in commit.extra.get_mut("partitions").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(named) = path.as_str().map(|path| hudi::named_partition(path, partition_fields)) {
+                *path = named.into();
+            }
+        }
+        Ok(Some((commit, object.etag)))
     }
 
     /// The table's properties; `None` while they are being written again, and where they cannot be
@@ -320,6 +339,13 @@ impl Seen {
 }
 
 impl Note {
+    /// Keeps what tells the table from another one, and its partitions. The id that it had first stays: a
+    /// later one may lack the schema that it was created with.
+    fn of_table(&mut self, properties: TableProperties) {
+        self.table_id.get_or_insert_with(|| properties.table_id());
+        self.partition_fields = properties.partition_fields;
+    }
+
     /// Notes what has been seen once everything that completed was. The newest instants are left to
     /// the ring, because one may begin before them and be written down after them.
     fn take(&mut self, timeline: &Timeline, ring: &BTreeSet<Fingerprint>) {

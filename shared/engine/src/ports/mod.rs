@@ -1,6 +1,7 @@
 //! What the use cases need from the outside, one narrow trait for each need.
 
 pub mod catalog;
+pub mod dead_letters;
 pub mod items;
 pub mod notices;
 pub mod queue;

@@ -8,12 +8,13 @@ use lakebell_domain::ids::{ConnectionName, InstanceId, TaskCode, TriggerKey, Wor
 use lakebell_domain::sensor::{Asker, SensorRun};
 use lakebell_domain::trigger::Trigger;
 use lakebell_engine::audit::{self, Audit, FindingKind};
+use lakebell_engine::ports::dead_letters::DeadQueue;
 use lakebell_engine::ports::items::Item;
 use lakebell_engine::ports::scheduler::{Refusal, Scheduler as _, StartRequest, TokenExpiry};
 use lakebell_engine::ports::time::Clock as _;
 use lakebell_engine::sensor::{Answer, Ask, Patience};
 use lakebell_engine::{doctor, layout, sensor};
-use lakebell_testkit::StartFault;
+use lakebell_testkit::{MemoryDeadLetters, StartFault};
 use serde_json::json;
 
 use crate::support::{Deployment, PROJECT, spec, target_id, trace};
@@ -166,11 +167,12 @@ async fn an_audit_that_comes_again_is_done_once() {
 async fn doctor_looks_at_connections_tables_and_timers() {
     let d = Deployment::with_three_starts().await;
     let ports = d.world.quiet_ports();
+    let letters = MemoryDeadLetters::default();
     let connection = json!({"name": "default", "url": "http://ds", "tokenSecret": "lakebell/x/connections/default"});
     let connection = serde_json::from_value(connection).unwrap();
     lakebell_engine::settings::put_connection(&ports, &connection).await.unwrap();
     let statuses = async || {
-        let examined = doctor::examine(&ports, &trace()).await.unwrap();
+        let examined = doctor::examine(&ports, &letters, &trace()).await.unwrap();
         let bad = examined.checks.into_iter().filter(|check| check.status != doctor::CheckStatus::Ok);
         bad.map(|check| (check.check, check.status, check.todo.is_some())).collect::<Vec<_>>()
     };
@@ -200,6 +202,11 @@ async fn doctor_looks_at_connections_tables_and_timers() {
         statuses().await;
         assert_eq!(look().await, [("connection".to_owned(), status, true)]);
     }
+    d.scheduler.set_token_expiry(None);
+    d.world.clock.advance(Duration::from_mins(2));
+    statuses().await;
+    letters.lay(DeadQueue::Dispatch, "{}");
+    assert_eq!(look().await, [("deadLetters".to_owned(), doctor::CheckStatus::Bad, true)]);
     d.world.clock.advance(Duration::from_hours(12));
     assert_eq!(doctor::look_when_due(&ports, &trace()).await.unwrap(), 1);
 }

@@ -154,6 +154,26 @@ async fn data_that_one_alternative_consumed_is_consumed_for_the_other() {
 }
 
 #[tokio::test]
+async fn an_independent_alternative_starts_for_data_that_another_consumed() {
+    let mut d = Deployment::with(&["a", "b"]).await;
+    let mut document =
+        serde_json::to_value(spec("t", &[("only-a", json!("all"), &["a"]), ("both", json!("all"), &["a", "b"])]))
+            .unwrap();
+    document["groups"][1]["independent"] = json!(true);
+    d.declare(&serde_json::from_value(document).unwrap()).await;
+    d.commit("a", "APPEND").await;
+    d.run_dispatcher().await;
+    d.commit("b", "APPEND").await;
+    d.run_dispatcher().await;
+    let mut took: Vec<_> = d.triggers("t").iter().map(Deployment::took).collect();
+    took.sort();
+    assert_eq!(took, vec![vec!["a(-,1]"], vec!["a(-,1]", "b(-,1]"]], "a1 stays new for `both`");
+    d.commit("b", "APPEND").await;
+    assert_eq!(d.triggers("t").len(), 2, "it has taken a1 itself");
+    d.assert_started("t", 2);
+}
+
+#[tokio::test]
 async fn case_4_four_quick_commits_coalesce_and_the_last_trigger_carries_the_newest() {
     let mut d = Deployment::with(&["a"]).await;
     d.declare(&spec("t", &[("g", json!("all"), &["a"])])).await;

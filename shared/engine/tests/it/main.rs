@@ -8,6 +8,7 @@ mod budget;
 mod cases;
 mod claim;
 mod compensate;
+mod conditions;
 mod dispatch;
 mod evidence;
 mod fixtures;

@@ -260,6 +260,39 @@ async fn a_delta_commit_names_the_partitions_that_it_touched() {
 }
 
 #[tokio::test]
+async fn a_hudi_commit_names_the_partitions_that_it_touched_whichever_way_its_folders_are_named() {
+    for (style, folder) in [("true", "dt="), ("false", "")] {
+        let d = Deployment::with(&[]).await;
+        let asset: AssetKey = "hudi://ods_db/clicks".parse().unwrap();
+        d.world.storage.make_bucket(BUCKET);
+        let put = |relative: &str, body: String| d.world.storage.put(BUCKET, &format!("wh/clicks/{relative}"), body);
+        let commit = |at: u64, day: &str, operation: &str| {
+            let stats = format!(r#"{{"{folder}{day}":[{{"numInserts":2}}]}}"#);
+            let body = format!(r#"{{"operationType":"{operation}","partitionToWriteStats":{stats}}}"#);
+            put(&format!(".hoodie/2026010100000{at}000.commit"), body);
+        };
+        put(
+            ".hoodie/hoodie.properties",
+            format!(
+                "hoodie.table.name=clicks\nhoodie.table.version=6\nhoodie.table.partition.fields=dt\n\
+                 hoodie.datasource.write.hive_style_partitioning={style}\n"
+            ),
+        );
+        commit(0, "1", "INSERT");
+        let spec = AssetSpec::new(asset.clone(), format!("s3://{BUCKET}/wh/clicks").parse().unwrap());
+        let registered = assets::register(&d.world.quiet_ports(), PROJECT, &spec, &trace()).await.unwrap();
+        declare(&d, &json!([{"asset": asset, "partition": "dt", "partitionFrom": "commit"}])).await;
+        let look = Message::Observe { asset: registered.id, is_again: false, trace: trace() };
+        for (at, day, operation) in [(1, "2", "UPSERT"), (2, "3", "CLUSTER"), (3, "2", "UPSERT")] {
+            commit(at, day, operation);
+            d.carry(&look).await.unwrap();
+            d.run_dispatcher().await;
+        }
+        assert_eq!(started(&d), ["dt=2"], "clustering touches none, and one that was taken is taken");
+    }
+}
+
+#[tokio::test]
 async fn case_75_the_default_partition_is_one_like_any_other() {
     let mut d = Deployment::with(&["a"]).await;
     d.commit("a", "APPEND").await;

@@ -32,7 +32,7 @@ pub use keys::{
     PROPERTIES_KEY, State, classify,
 };
 pub use metadata::{CommitMetadata, Encoding, Names};
-pub use properties::TableProperties;
+pub use properties::{TableProperties, named_partition};
 pub use restore::RestoreMetadata;
 pub use timeline::{Fate, Rewrite, Timeline};
 

@@ -32,6 +32,9 @@ pub struct TableProperties {
     /// 16 hex digits of a SHA-256 over `hoodie.table.create.schema`, the schema that the table was
     /// created with.
     pub create_schema_digest: Option<String>,
+    /// `hoodie.table.partition.fields`: the columns that the folders of a partition stand for, outermost
+    /// first. Newer writers put the kind of each behind a colon, which is left out.
+    pub partition_fields: Vec<String>,
     /// `hoodie.timeline.path` and the other settings that move the timeline, where they differ from
     /// what is read.
     pub moved: Vec<String>,
@@ -64,6 +67,7 @@ impl TableProperties {
             layout_version: text("hoodie.timeline.layout.version"),
             timezone: text("hoodie.table.timeline.timezone"),
             create_schema_digest: values.get("hoodie.table.create.schema").map(|schema| digest(schema)),
+            partition_fields: text("hoodie.table.partition.fields").map(|text| fields(&text)).unwrap_or_default(),
             moved: moved.into_iter().filter(is_moved).map(|(key, _)| key.to_owned()).collect(),
         })
     }
@@ -89,6 +93,24 @@ impl TableProperties {
             self.create_schema_digest.as_deref().is_some_and(|own| !digest.is_empty() && own != digest);
         name == self.name && !digests_differ
     }
+}
+
+/// `dt,hour`, or with the kind of each as in `dt:simple,hour:simple`.
+fn fields(text: &str) -> Vec<String> {
+    let names = text.split(',').map(|field| field.split(':').next().unwrap_or_default().trim());
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The path of a partition with the name of each folder's column: `20240910/05` of a table that is
+/// partitioned by `dt` and `hour` is `dt=20240910/hour=05`. Unchanged where it has names already, and
+/// where it does not have one folder for each column.
+pub fn named_partition(path: &str, fields: &[String]) -> String {
+    let folders: Vec<&str> = path.split('/').collect();
+    if path.contains('=') || folders.len() != fields.len() || folders.iter().any(|folder| folder.is_empty()) {
+        return path.to_owned();
+    }
+    let named: Vec<String> = fields.iter().zip(folders).map(|(field, folder)| format!("{field}={folder}")).collect();
+    named.join("/")
 }
 
 fn digest(text: &str) -> String {

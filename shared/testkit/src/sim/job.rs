@@ -123,13 +123,15 @@ async fn carry(port: Port, ports: Ports, message: Message, deadline: Timestamp) 
             let dispatcher = Dispatcher { ports, scheduler: Arc::new(port) };
             Box::pin(dispatcher.follow_instances(&triggers, deadline)).await.map(|_| ())
         }
-        // What the scheduler says about a workflow or connection decides nothing, and nobody asks for an audit; no
-        // run has a warehouse or an inbox.
-        Message::Advise { .. }
-        | Message::LookAt { .. }
-        | Message::Audit { .. }
-        | Message::LookForTables { .. }
-        | Message::Letters { .. } => Ok(()),
+        Message::Audit { project, audit, .. } => {
+            let dispatcher = Dispatcher { ports, scheduler: Arc::new(port) };
+            Box::pin(dispatcher.audit(project, &audit, deadline)).await.map(|_| ())
+        }
+        // What the scheduler says about a workflow or connection decides nothing; no run has a warehouse or an
+        // inbox.
+        Message::Advise { .. } | Message::LookAt { .. } | Message::LookForTables { .. } | Message::Letters { .. } => {
+            Ok(())
+        }
     }
 }
 

@@ -1,13 +1,16 @@
 //! Faults stop, and what was promised for then is made true: by the messages that are left where
 //! nothing was lost, by one pass where anything may have been.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use lakebell_domain::ids::TriggerKey;
 use lakebell_domain::trigger::Status;
+use lakebell_engine::audit::{self, FindingKind};
 
-use super::job::{Ask, Job, Request};
-use super::menu::{LATER, REWRITTEN};
+use super::job::{self, Ask, Job, Request};
+use super::menu::{LATER, PROJECT, REWRITTEN};
 use super::run::Run;
 use super::verify::Stage;
 
@@ -39,6 +42,42 @@ impl Run {
         }
         self.put_in_order().await;
         self.verify(Stage::InOrder).await;
+        self.audit().await;
+    }
+
+    /// What the audit says about a run that broke no rule: the instances that the contract excuses, each of
+    /// them, and nothing else.
+    async fn audit(&mut self) {
+        if !self.outside.state().wrong.is_empty() {
+            return;
+        }
+        let ports = self.workers.port().ports();
+        let asked = match audit::ask(&ports, PROJECT, Timestamp::UNIX_EPOCH, &job::trace()).await {
+            Ok(asked) => asked,
+            Err(error) => return self.outside.state().wrong.push(format!("the audit cannot be asked for: {error}")),
+        };
+        self.work_off().await;
+        let done = audit::read(&ports, PROJECT, &asked.id).await.ok().and_then(|audit| audit.result);
+        let mut state = self.outside.state();
+        let Some(done) = done else { return state.wrong.push("the audit was not done".to_owned()) };
+        let mut expected: BTreeMap<TriggerKey, u64> = state.ds.starts();
+        expected.retain(|_, instances| {
+            *instances -= 1;
+            *instances > 0
+        });
+        let mut told: BTreeMap<TriggerKey, u64> = BTreeMap::new();
+        for finding in &done.findings {
+            match &finding.trigger {
+                Some(trigger) if finding.kind == FindingKind::Extra => *told.entry(trigger.clone()).or_default() += 1,
+                _ => state.wrong.push(format!("the audit found in a good run: {}", finding.detail)),
+            }
+        }
+        if told != expected {
+            state.wrong.push(format!("extra instances are {expected:?}, and the audit told {told:?}"));
+        }
+        let left_out = done.not_compared.iter().map(|left_out| left_out.why.as_str());
+        let left_out: Vec<String> = left_out.map(|why| format!("the audit left out a workflow: {why}")).collect();
+        state.wrong.extend(left_out);
     }
 
     /// Faults stop, the functions at work die, and what the world had begun ends.

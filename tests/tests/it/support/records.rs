@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use jiff::Timestamp;
 use lakebell_domain::event::Event;
-use lakebell_domain::ids::{AssetId, AttemptId, ProjectCode};
+use lakebell_domain::ids::{AssetId, AttemptId, ProjectCode, TriggerKey};
 use lakebell_engine::layout;
-use lakebell_engine::ports::items::{Item, Key};
+use lakebell_engine::ports::items::{Draft, Item, ItemStore, Key, Write, Written};
 use lakebell_engine::rules::Records;
+use serde_json::Value;
 
 use super::Scene;
 
@@ -31,6 +33,32 @@ pub(super) async fn items_of(dynamodb: &aws_sdk_dynamodb::Client, table: &str) -
         });
     }
     items
+}
+
+/// Moves the timer of a trigger to now, as if the time had passed: `change` puts that time where it belongs, or says
+/// that nothing is to be done. Somebody else's write goes first.
+pub(super) async fn time_has_come(
+    items: &dyn ItemStore,
+    key: &TriggerKey,
+    change: impl FnOnce(&mut Value, Timestamp) -> bool,
+) {
+    let place = layout::trigger(key);
+    let Some(item) = items.get(std::slice::from_ref(&place)).await.unwrap().pop() else { return };
+    let mut doc: Value = serde_json::from_str(&item.doc).unwrap();
+    let now = Timestamp::now();
+    if !change(&mut doc, now) {
+        return;
+    }
+    let draft = Draft {
+        key: place,
+        doc: doc.to_string(),
+        sweep: Some(layout::trigger_timer(key, now)),
+        history: item.history,
+        expires_at: item.expires_at,
+    };
+    let attempt = AttemptId::new(format!("e2e-{}", now.as_nanosecond())).unwrap();
+    let written = items.write(&[Write::Replace(draft, item.rev)], &attempt).await.unwrap();
+    assert!(matches!(written, Written::Done | Written::Lost(_)));
 }
 
 impl Scene {

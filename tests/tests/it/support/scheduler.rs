@@ -4,14 +4,13 @@ use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use lakebell_domain::ids::{AttemptId, TriggerKey};
-use lakebell_engine::layout;
-use lakebell_engine::ports::items::{Draft, ItemStore, Write, Written};
+use lakebell_domain::ids::TriggerKey;
 use lakebell_scheduler_standin::{Config, Instance, Profile, Running, Standin};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::RwLockWriteGuard;
 
+use super::records::time_has_come;
 use super::scene::has_ended;
 use super::{PATIENCE, Scene, until};
 
@@ -108,26 +107,29 @@ impl Scene {
         assert_eq!((answer.status, answer.headers.get("x-amz-function-error")), (200, None), "{}", answer.body);
     }
 
-    /// Moves a trigger's timer to now, as if the time had passed. Somebody else's write goes first.
+    /// A trigger that waits is due now.
     async fn is_due_now(&self, trigger: &Value) {
         let key: TriggerKey = trigger["key"].as_str().unwrap().parse().unwrap();
-        let place = layout::trigger(&key);
-        let Some(item) = self.items.get(std::slice::from_ref(&place)).await.unwrap().pop() else { return };
-        let mut doc: Value = serde_json::from_str(&item.doc).unwrap();
-        if doc["status"]["step"] != "waiting" {
-            return;
-        }
-        let now = Timestamp::now();
-        doc["dueAt"] = json!(now);
-        let draft = Draft {
-            key: place,
-            doc: doc.to_string(),
-            sweep: Some(layout::trigger_timer(&key, now)),
-            history: item.history,
-            expires_at: item.expires_at,
+        let wakes = |doc: &mut Value, now: Timestamp| {
+            let waits = doc["status"]["step"] == "waiting";
+            if waits {
+                doc["dueAt"] = json!(now);
+            }
+            waits
         };
-        let attempt = AttemptId::new(format!("e2e-{}", now.as_nanosecond())).unwrap();
-        let written = self.items.write(&[Write::Replace(draft, item.rev)], &attempt).await.unwrap();
-        assert!(matches!(written, Written::Done | Written::Lost(_)));
+        time_has_come(&self.items, &key, wakes).await;
+    }
+
+    /// The workflow that a trigger started is to be asked about now.
+    pub(crate) async fn asked_about_now(&self, trigger: &Value) {
+        let key: TriggerKey = trigger["key"].as_str().unwrap().parse().unwrap();
+        let asks = |doc: &mut Value, now: Timestamp| {
+            let is_followed = doc["followed"]["dueAt"].is_string();
+            if is_followed {
+                doc["followed"]["dueAt"] = json!(now);
+            }
+            is_followed
+        };
+        time_has_come(&self.items, &key, asks).await;
     }
 }

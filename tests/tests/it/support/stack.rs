@@ -13,18 +13,15 @@ use aws_sdk_dynamodb::types::{
 use aws_sdk_sqs::types::QueueAttributeName;
 use jiff::Timestamp;
 use lakebell_aws::{DynamoItems, S3Storage, SqsQueue, SystemRandom};
-use lakebell_domain::ids::AttemptId;
 use lakebell_domain::trigger::Status;
-use lakebell_engine::layout;
 use lakebell_engine::ports::Ports;
-use lakebell_engine::ports::items::{Draft, Write};
 use lakebell_engine::ports::notices::NoNotices;
 use lakebell_engine::ports::time::SystemClock;
 use lakebell_engine::rules::Records;
 use lakebell_testkit::MemoryCatalogs;
 use serde_json::{Value, json};
 
-use super::records::items_of;
+use super::records::{items_of, time_has_come};
 use super::{Proxy, Scene};
 
 /// Where `localstack/deploy.py` puts the packages.
@@ -178,21 +175,12 @@ impl<'a> Stack<'a> {
             if !matches!(trigger.status(), Status::Leased { .. }) {
                 continue;
             }
-            let place = layout::trigger(&key);
-            let Some(item) = self.ports.items.get(std::slice::from_ref(&place)).await.unwrap().pop() else { continue };
-            let mut doc: Value = serde_json::from_str(&item.doc).unwrap();
-            let now = Timestamp::now();
-            doc["status"]["until"] = json!(now);
-            doc["dueAt"] = json!(now);
-            let draft = Draft {
-                key: place,
-                doc: doc.to_string(),
-                sweep: Some(layout::trigger_timer(&key, now)),
-                history: item.history,
-                expires_at: item.expires_at,
+            let ends = |doc: &mut Value, now: Timestamp| {
+                doc["status"]["until"] = json!(now);
+                doc["dueAt"] = json!(now);
+                true
             };
-            let attempt = AttemptId::new(format!("e2e-{}", now.as_nanosecond())).unwrap();
-            self.ports.items.write(&[Write::Replace(draft, item.rev)], &attempt).await.unwrap();
+            time_has_come(&*self.ports.items, &key, ends).await;
         }
     }
 

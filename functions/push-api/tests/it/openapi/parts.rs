@@ -357,6 +357,9 @@ pub(super) fn in_path(name: &str) -> Value {
         "eventId" => {
             ("Id of the event", json!({"type": "string", "minLength": 1, "maxLength": 255}), json!("01JHQ3X0Z4"))
         }
+        "queue" => {
+            ("Queue that the messages came from", json!({"enum": ["hints", "evaluate", "dispatch"]}), json!("dispatch"))
+        }
         "tool" => ("Tool whose result it is", json!({"enum": ["dbt", "gx", "soda"]}), json!("dbt")),
         other => panic!("describe the parameter {other} of paths"),
     };

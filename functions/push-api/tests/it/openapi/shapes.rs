@@ -394,6 +394,15 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
             );
             answers(object(&[("version", string()), ("checks", list(&check))], &[]), "doctor")
         }
+        Operation::ListDeadLetters => {
+            let lying = object(&[("queue", dead_queue()), ("messages", json!({"type": "integer", "minimum": 0}))], &[]);
+            answers(object(&[("items", list(&lying))], &[]), "dead-letters")
+        }
+        Operation::DrainDeadLetters => {
+            let put_back = json!({"type": "integer", "minimum": 0, "maximum": 1_000});
+            let fields = [("queue", dead_queue()), ("putBack", put_back), ("isEmpty", boolean())];
+            answers(object(&fields, &[]), "dead-letters-drained")
+        }
         Operation::PutConnection => {
             let body = object(
                 &[("url", json!({"type": "string", "pattern": "^https?://"})), ("tokenSecret", string())],
@@ -441,6 +450,10 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
         | Operation::TakeBackGrant
         | Operation::RevokeToken => nothing(),
     }
+}
+
+fn dead_queue() -> Value {
+    json!({"enum": ["hints", "evaluate", "dispatch"]})
 }
 
 fn audit() -> Value {

@@ -145,11 +145,13 @@ impl Judge<'_, '_> {
         let by_version = conditions.quality.is_some() || conditions.schema_compatible || conditions.tag.is_some();
         let version_moved = candidate.is_some_and(|candidate| {
             let position = Some(candidate.mark.version.position);
-            let other_tag = conditions.tag.is_some() && candidate.tag != self.taken.tag.as_deref();
+            // Of two tags on one version the later name counts: an earlier one, left when that is moved
+            // away, is no news, and nor is its return.
+            let later_tag = conditions.tag.is_some() && candidate.tag > self.taken.tag.as_deref();
             let other_schema = conditions.schema_compatible && candidate.mark.schema_id != self.taken.schema_id;
             // One below what was taken is left when a tag is deleted or a schema rejected: no news.
             let is_same = position == self.taken.position();
-            position > self.taken.position() || (is_same && (other_tag || other_schema))
+            position > self.taken.position() || (is_same && (later_tag || other_schema))
         });
         let is_other_history = candidate.is_some_and(|candidate| choice::opens_epoch(candidate, self.taken));
         let taken = self.taken.watermark.filter(|_| !is_other_history);

@@ -22,6 +22,26 @@ fn a_file_of_java_s_is_read() {
 }
 
 #[test]
+fn folders_of_a_partition_get_the_names_of_its_columns() {
+    let fields = |text: &str| parse(&format!("hoodie.table.name=t\n{text}\n")).partition_fields;
+    assert_eq!(fields("hoodie.table.partition.fields=dt,hour"), ["dt", "hour"]);
+    assert_eq!(fields("hoodie.table.partition.fields=dt:simple, hour:SIMPLE"), ["dt", "hour"]);
+    assert_eq!(fields("hoodie.table.partition.fields="), Vec::<String>::new());
+    let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    for (path, fields, expected) in [
+        ("20240910/05", &["dt", "hour"][..], "dt=20240910/hour=05"),
+        ("sf", &["city"], "city=sf"),
+        ("dt=20240910/hour=05", &["dt", "hour"], "dt=20240910/hour=05"),
+        ("2024/09/10", &["dt"], "2024/09/10"),
+        ("sf", &[], "sf"),
+        ("", &["city"], ""),
+        ("20240910/", &["dt", "hour"], "20240910/"),
+    ] {
+        assert_eq!(named_partition(path, &of(fields)), expected);
+    }
+}
+
+#[test]
 fn escapes_are_taken_back() {
     let entries = entries("a\\ b\\:c = \\tx\\n\\\\y\\q\nlast=one\nlast=two\ncut=\\u12\nend\\");
     let expected = [("a b:c", "\tx\n\\yq"), ("last", "two"), ("cut", "\u{12}"), ("end", "")];
