@@ -54,6 +54,8 @@ async fn wrong_specs_name_the_field() {
         (json!({"key": "delta://a/b", "location": "s3://lake/x", "keepConsumer": true}), "keepConsumer"),
         (json!({"key": ORDERS, "location": "s3://lake/x", "watermark": "x"}), "watermark"),
         (json!({"key": format!("paimon://a/{}", "x".repeat(600)), "location": "s3://lake/x"}), "key"),
+        (json!({"key": "auto://a/b", "location": "s3://lake/x"}), "key"),
+        (json!({"key": "auto://b", "location": "s3://lake/x"}), "key"),
         (json!([ORDERS, "s3://lake/x"]), "body"),
     ];
     for (spec, field) in table {
@@ -61,6 +63,20 @@ async fn wrong_specs_name_the_field() {
         assert_eq!((response.status_code, &body(&response)["field"]), (400, &json!(field)), "{response:?}");
         assert!(body(&response)["hint"].is_string(), "{response:?}");
     }
+}
+
+#[tokio::test]
+async fn a_key_may_leave_the_format_to_the_table() {
+    let api = Api::new();
+    api.load_orders();
+    let spec = json!({"key": ORDERS.replace("paimon", "auto"), "location": "s3://lake/warehouse/ods_db.db/orders"});
+    let first = api.post("/projects/7/assets", &spec).await;
+    assert_eq!((first.status_code, &body(&first)["key"]), (201, &json!(ORDERS)), "{first:?}");
+    let again = api.post("/projects/7/assets", &spec).await;
+    assert_eq!((again.status_code, &body(&again)["id"]), (200, &body(&first)["id"]));
+    // Nothing is said of another project's table.
+    let other = api.post("/projects/8/assets", &spec).await;
+    assert_eq!((other.status_code, &body(&other)["code"]), (409, &json!("GRANT_REQUESTED")), "{other:?}");
 }
 
 #[tokio::test]
