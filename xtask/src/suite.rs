@@ -18,6 +18,8 @@ use crate::workspace::Workspace;
 const END_TO_END: &str = "lakebell-tests";
 /// What writers' own clients are.
 const CLIENTS: &str = "tests/clients/requirements.txt";
+/// dbt, and OpenLineage's wrapper of it.
+const DBT: &str = "tests/clients/requirements-dbt.txt";
 /// How many of them run side by side. They mostly wait, so more than there are processors.
 const SIDE_BY_SIDE: &str = "8";
 
@@ -35,6 +37,7 @@ struct Writers {
     paimon: Venv,
     lake: Venv,
     clients: Venv,
+    dbt: Venv,
     requests: Venv,
 }
 
@@ -73,6 +76,7 @@ fn environments(workspace: &Workspace, progress: &Progress, quick: bool) -> Outc
             paimon: demo::writer(workspace)?,
             lake: demo::lake_writer(workspace)?,
             clients: Venv::ensure(workspace, "venv-clients", CLIENTS)?,
+            dbt: Venv::ensure(workspace, "venv-dbt", DBT)?,
             requests: requests::environment(workspace)?,
         })
     };
@@ -120,6 +124,7 @@ fn end_to_end(workspace: &Workspace, progress: &Progress, writers: &Writers) -> 
         cargo.env("LAKEBELL_WRITER_PYTHON", writers.paimon.program("python"));
         cargo.env("LAKEBELL_LAKE_PYTHON", writers.lake.program("python"));
         cargo.env("LAKEBELL_CLIENTS_PYTHON", writers.clients.program("python"));
+        cargo.env("LAKEBELL_DBT_PYTHON", writers.dbt.program("python"));
         process::run(&mut cargo)
     });
     let tested = tested.and_then(|()| {

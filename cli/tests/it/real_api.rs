@@ -145,3 +145,47 @@ fn a_file_is_applied_explained_and_pruned() {
     run(&["delete", "connection", "default"]).succeeded();
     run(&["delete", "warehouse", "s3://lake/warehouse"]).succeeded();
 }
+
+#[test]
+fn a_format_that_is_left_to_the_table_is_recognised_once() {
+    let world = World::new(1);
+    for (format, case, place) in [
+        ("delta", "catalog-managed", "ods/orders"),
+        ("hudi", "cow-layout-2", "wh/ods/h"),
+        ("iceberg", "rollback", "wh/ods/i"),
+    ] {
+        let table = root().join("fixtures").join(format).join(case).join("table");
+        world.storage.load("lake", &format!("{place}/"), &table).unwrap();
+    }
+    let url = serve(&world);
+    let folder = scratch("real-api-auto");
+    let environment = [("LAKEBELL_API_URL", url.as_str()), ("LAKEBELL_API_TOKEN", "token"), ("LAKEBELL_PROJECT", "7")];
+    let run = |arguments: &[&str]| -> Run { lakebell_in(&folder, arguments, &environment) };
+    let file = "project: 7\nconnections:\n  - {name: default, url: http://ds, tokenSecret: s}\n\
+        warehouses:\n  - {location: s3://lake/wh, format: auto}\n\
+        assets:\n  - {key: auto://ods/orders, location: s3://lake/ods/orders, bindVerdict: latest}\n\
+        targets:\n  - name: dwd\n    workflowDefinitionCode: 5\n    groups:\n      - dependencies: [{asset: delta://ods/orders}, {asset: hudi://ods/h}]\n";
+    fs::write(folder.join("lakebell.yaml"), file).unwrap();
+    assert_eq!(run(&["apply", "--json"]).succeeded().json()["summary"]["create"], 4);
+    let again = run(&["apply", "--prune", "--json"]).succeeded().json();
+    assert_eq!((&again["summary"]["same"], &again["summary"]["delete"]), (&json!(4), &json!(0)), "{again}");
+    let listed = run(&["assets", "--json"]).succeeded().json();
+    let keys: Vec<&str> = listed["items"].as_array().unwrap().iter().map(|it| it["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["delta://ods/orders", "hudi://ods/h", "iceberg://ods/i"]);
+
+    // What the table demands is told wherever it matters.
+    for arguments in [["assets", "delta://ods/orders"], ["why", "dwd"]] {
+        let said = run(&arguments).succeeded().out;
+        assert_eq!(said.matches("the table is catalog-managed").count(), 1, "{said}");
+    }
+
+    fs::write(folder.join("lakebell.yaml"), file.replace("bindVerdict: latest", "bindVerdict: strict")).unwrap();
+    let changed = run(&["apply", "--json"]).succeeded().json();
+    assert_eq!((&changed["summary"]["change"], &changed["summary"]["create"]), (&json!(1), &json!(0)), "{changed}");
+    let nowhere = file
+        .replace("auto://ods/orders, location: s3://lake/ods/orders", "auto://ods/new, location: s3://lake/ods/new");
+    fs::write(folder.join("lakebell.yaml"), nowhere).unwrap();
+    let refused = run(&["apply"]);
+    let said = format!("{}{}", refused.out, refused.err);
+    assert!(refused.status != 0 && said.contains("no table lies at s3://lake/ods/new yet"), "{said}");
+}

@@ -1,9 +1,11 @@
 //! Lists, page by page.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use lakebell_engine::ports::items;
 use lakebell_engine::{EngineError, ErrorKind};
 use serde::Serialize;
 
@@ -33,6 +35,50 @@ pub(crate) fn history_next(next: Option<&str>) -> Option<String> {
 /// A mark that the store does not know is the caller's, whatever the store calls it.
 pub(crate) fn about_mark(error: EngineError) -> ApiError {
     if error.kind() == ErrorKind::Invalid { wrong_mark() } else { error.into() }
+}
+
+/// Most items that one request with filters looks at; the mark in its answer leads on.
+const MAX_SCANNED: usize = 1_000;
+/// Most reads of one request.
+const MAX_READS: usize = 20;
+
+/// One read of a history: so many, after this mark.
+pub(crate) type Reading<'a, T> = Pin<Box<dyn Future<Output = Result<items::Page<T>, EngineError>> + Send + 'a>>;
+
+/// Reads a history on until the page is full, it ends, or enough was looked at. A page with filters may have
+/// fewer items than asked for and still a mark.
+pub(crate) async fn filtered<'a, T>(
+    page: &Page,
+    read: impl Fn(usize, Option<String>) -> Reading<'a, T>,
+    admits: impl Fn(&T) -> bool,
+) -> Result<Listed<T>, ApiError> {
+    let mut items = Vec::new();
+    let mut next = page.history_after()?;
+    let mut scanned = 0;
+    for _ in 0..MAX_READS {
+        let read = read(page.limit - items.len(), next.clone()).await.map_err(about_mark)?;
+        scanned += read.found.len();
+        items.extend(read.found.into_iter().filter(&admits));
+        next = read.next;
+        if next.is_none() || items.len() >= page.limit || scanned >= MAX_SCANNED {
+            break;
+        }
+    }
+    Ok(Listed { items, next: history_next(next.as_deref()) })
+}
+
+/// One of several words, in capitals or not, that a filter may be.
+pub(crate) fn word<T: Copy>(
+    query: &HashMap<String, String>,
+    name: &str,
+    words: &[T],
+    text: impl Fn(T) -> &'static str,
+) -> Result<Option<T>, ApiError> {
+    let Some(given) = query.get(name).filter(|given| !given.is_empty()) else { return Ok(None) };
+    words.iter().copied().find(|word| text(*word).eq_ignore_ascii_case(given)).map(Some).ok_or_else(|| {
+        let names: Vec<&str> = words.iter().map(|word| text(*word)).collect();
+        ApiError::invalid(name, format!("`{given}` is no {name}"), format!("use one of {}", names.join(", ")))
+    })
 }
 
 /// One page of a list.

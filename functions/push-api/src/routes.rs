@@ -20,6 +20,7 @@ const MAX_SUBJECT_CHARS: usize = 300;
 pub enum Operation {
     RegisterAsset,
     ListAssets,
+    ReadAsset,
     ReadAssetState,
     DeleteAsset,
     ObserveAsset,
@@ -47,6 +48,7 @@ pub enum Operation {
     AskSensor,
     ListTriggers,
     ReadTrigger,
+    ReadExtras,
     RedriveTrigger,
     SkipTrigger,
     DecideTrigger,

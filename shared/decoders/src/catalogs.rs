@@ -4,7 +4,7 @@
 use lakebell_domain::asset::Format;
 
 use crate::node::Node;
-use crate::report::{Content, Entry, Lifecycle, Refusal, Report, Says, bounded, digest, moment};
+use crate::report::{Committed, Content, Entry, Lifecycle, Refusal, Report, Says, bounded, digest, moment};
 use crate::table::{CatalogName, TableRef};
 
 /// The types of Lakekeeper's events about tables.
@@ -140,7 +140,7 @@ fn updates(
             _ => {}
         }
     }
-    says.extend(newest.map(|snapshot| Says::Committed { snapshot }));
+    says.extend(newest.map(|snapshot| Says::Committed(Committed::named(&snapshot))));
     if says.is_empty() {
         says.push(Says::Touched);
     }
@@ -249,7 +249,7 @@ fn nessie(event: &Node<'_>) -> Result<Entry, Refusal> {
     table.at(content_of.get("metadataLocation").text().unwrap_or_default());
     let says = match (kind, content_of.get("snapshotId").id()) {
         ("CONTENT_REMOVED", _) => Says::Lifecycle(Lifecycle::Dropped),
-        (_, Some(snapshot)) => Says::Committed { snapshot },
+        (_, Some(snapshot)) => Says::Committed(Committed::named(&snapshot)),
         (_, None) => Says::Touched,
     };
     let mut content = Content::default();

@@ -1,10 +1,12 @@
 //! Callbacks that writers have of their own: Paimon's mark-done report, Hudi's commit callback,
 //! Iceberg's metrics report.
 
+use std::collections::BTreeMap;
+
 use lakebell_domain::asset::Format;
 
 use crate::node::Node;
-use crate::report::{Content, Entry, Refusal, Report, Says, bounded, digest, partition_of};
+use crate::report::{Committed, Content, Entry, Refusal, Report, Says, bounded, digest, partition_of};
 use crate::table::{CatalogName, TableRef, dotted};
 
 /// A partition that Paimon marked done, by its `http-report` action (`PartitionMarkDoneAction`).
@@ -50,7 +52,9 @@ pub fn hudi_commit(bytes: &[u8]) -> Result<Entry, Refusal> {
     table.at(path);
     let id = digest(&[path.trim_end_matches('/'), &instant]);
     let mut content = Content::default();
-    content.report(Report { table, says: Says::Committed { snapshot: instant }, at: None })?;
+    let mut committed = Committed::named(&instant);
+    committed.stats = written(document.get("hoodieWriteStat").list());
+    content.report(Report { table, says: Says::Committed(committed), at: None })?;
     Ok(Entry { source: "hudi:commit-callback".to_owned(), id, content })
 }
 
@@ -82,8 +86,25 @@ pub fn iceberg_metrics(bytes: &[u8]) -> Result<Entry, Refusal> {
     table.add(CatalogName::new("", &dotted(name)));
     let id = digest(&[name, &snapshot]);
     let mut content = Content::default();
-    content.report(Report { table, says: Says::Committed { snapshot }, at: None })?;
+    let mut committed = Committed::named(&snapshot);
+    // Version 1 of the format writes 0, which orders nothing.
+    committed.ordinal = document.get("sequence-number").int().and_then(|number| number.try_into().ok());
+    committed.operation = document.get("operation").text().map(bounded);
+    committed.count(document.get("metrics").members().iter().map(|(name, node)| (&**name, node)));
+    content.report(Report { table, says: Says::Committed(committed), at: None })?;
     Ok(Entry { source, id, content })
+}
+
+/// What Hudi counts for each file that a commit wrote, summed.
+fn written(files: &[Node<'_>]) -> BTreeMap<String, i64> {
+    let mut sums = BTreeMap::new();
+    for name in ["numInserts", "numUpdateWrites", "numDeletes", "totalWriteBytes"] {
+        let counted: Vec<i64> = files.iter().filter_map(|file| file.get(name).int()).collect();
+        if !counted.is_empty() {
+            sums.insert(name.to_owned(), counted.into_iter().fold(0, i64::saturating_add));
+        }
+    }
+    sums
 }
 
 fn required<'a>(document: &'a Node<'_>, name: &str, what: &str) -> Result<&'a str, Refusal> {

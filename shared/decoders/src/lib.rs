@@ -17,7 +17,7 @@ mod table;
 
 pub use node::{MAX_DEPTH, MAX_VALUES, Node};
 pub use report::{
-    Content, Entry, Job, Lifecycle, MAX_NAME, MAX_REPORTS, Mention, Refusal, Report, Says, Skipped, digest,
-    partition_of,
+    Committed, Content, Entry, Job, Lifecycle, MAX_NAME, MAX_REPORTS, Mention, Refusal, Report, Run, Says, Skipped,
+    digest, partition_of,
 };
-pub use table::{CatalogName, TableRef, root_of};
+pub use table::{CatalogName, TableRef, canonical, root_of};

@@ -3,13 +3,16 @@
 //! What kind an event is, is told by its structure: old senders name no schema. Unknown facets are
 //! passed over. A version is a hint; names, symlinks and catalogs are claims.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use lakebell_domain::asset::Location;
 use lakebell_domain::state::{CheckResult, Severity};
 
 use crate::node::Node;
 use crate::report::{
-    Content, Entry, Job, Lifecycle, MAX_REPORTS, Mention, Refusal, Report, Says, bounded, check_name, digest, moment,
+    Committed, Content, Entry, Job, Lifecycle, MAX_REPORTS, Mention, Refusal, Report, Run, Says, bounded, check_name,
+    digest, moment,
 };
 use crate::table::{CatalogName, TableRef, dotted, format};
 
@@ -79,7 +82,7 @@ fn event(event: &Node<'_>) -> Result<Entry, Refusal> {
         }
     }
     let status = event.get("eventType").text().unwrap_or("OTHER").to_ascii_uppercase();
-    let mut content = Content::default();
+    let mut content = Content { run: run.map(|id| run_of(event, id, &status)), ..Content::default() };
     let mut said = Said { content: &mut content, at, run, status: &status };
     match kind {
         Kind::Run => said.run_event(event, job.as_deref())?,
@@ -132,6 +135,66 @@ fn job_of(event: &Node<'_>, name: &str) -> Job {
     let side = |side: &str| event.get(side).list().iter().filter(|dataset| !is_temporary(dataset)).map(table).collect();
     let facets = [event.at(&["run", "facets"]), event.at(&["job", "facets"])];
     Job { name: name.to_owned(), inputs: side("inputs"), outputs: side("outputs"), mentions: mention(&facets) }
+}
+
+/// What an event tells of its run. What an output's version is before the end is what it was before the run.
+fn run_of(event: &Node<'_>, id: &str, status: &str) -> Run {
+    let checkpoints = event.at(&["run", "facets", "checkpoints", "completed"]).int();
+    let mut run = Run {
+        id: bounded(id),
+        status: bounded(status),
+        checkpoints: checkpoints.and_then(|count| count.try_into().ok()),
+        read: BTreeMap::new(),
+        committed: BTreeMap::new(),
+        lifecycle: BTreeMap::new(),
+    };
+    for input in event.get("inputs").list() {
+        if let Some(version) = version_of(input) {
+            run.read.insert(bounded(&name_of(input)), version);
+        }
+    }
+    for output in event.get("outputs").list().iter().filter(|output| !is_temporary(output)) {
+        let name = bounded(&name_of(output));
+        if let Some(committed) = commit_report(output) {
+            run.committed.insert(name.clone(), committed);
+        }
+        if let Some(change) = lifecycle_of(output) {
+            run.lifecycle.insert(name, change);
+        }
+    }
+    run
+}
+
+fn version_of(dataset: &Node<'_>) -> Option<String> {
+    dataset.at(&["facets", "version", "datasetVersion"]).id()
+}
+
+/// The commit that an output's own report tells of.
+fn commit_report(output: &Node<'_>) -> Option<Committed> {
+    let report = output.at(&["outputFacets", "icebergCommitReport"]);
+    let mut committed = Committed::named(&report.get("snapshotId").id()?);
+    // Version 1 of the format writes 0, which orders nothing.
+    committed.ordinal = report.get("sequenceNumber").int().and_then(|number| number.try_into().ok());
+    committed.operation = report.get("operation").text().map(bounded);
+    let metrics = report.get("commitMetrics").members();
+    committed.count(metrics.iter().chain(statistics(output)).map(|(name, node)| (&**name, node)));
+    Some(committed)
+}
+
+fn statistics<'e>(output: &'e Node<'_>) -> impl Iterator<Item = &'e (std::borrow::Cow<'e, str>, Node<'e>)> {
+    output.at(&["outputFacets", "outputStatistics"]).members().iter()
+}
+
+fn lifecycle_of(dataset: &Node<'_>) -> Option<Lifecycle> {
+    let facet = dataset.at(&["facets", "lifecycleStateChange"]);
+    match facet.get("lifecycleStateChange").text().unwrap_or_default() {
+        "CREATE" => Some(Lifecycle::Created),
+        "ALTER" => Some(Lifecycle::Altered),
+        "DROP" => Some(Lifecycle::Dropped),
+        "RENAME" => Some(Lifecycle::Renamed { previous: bounded(&name_of(facet.get("previousIdentifier"))) }),
+        // Truncated and overwritten data is a commit like any other.
+        _ => None,
+    }
 }
 
 fn is_temporary(dataset: &Node<'_>) -> bool {
@@ -285,10 +348,13 @@ impl Said<'_, '_> {
             "COMPLETE" => {
                 let lifecycle = self.lifecycle(output, &table)?;
                 // The report of the commit itself beats what the catalog said a moment later.
-                let committed = output.at(&["outputFacets", "icebergCommitReport", "snapshotId"]).id();
-                let version = || output.at(&["facets", "version", "datasetVersion"]).id();
-                match committed.or_else(version) {
-                    Some(snapshot) => self.report(table, Says::Committed { snapshot }),
+                let version = || {
+                    let mut committed = Committed::named(&version_of(output)?);
+                    committed.count(statistics(output).map(|(name, node)| (&**name, node)));
+                    Some(committed)
+                };
+                match commit_report(output).or_else(version) {
+                    Some(committed) => self.report(table, Says::Committed(committed)),
                     None if lifecycle => Ok(()),
                     None => self.report(table, Says::Touched),
                 }
@@ -301,16 +367,8 @@ impl Said<'_, '_> {
 
     /// Whether the table was made, renamed or dropped, so that no commit need be looked for.
     fn lifecycle(&mut self, dataset: &Node<'_>, table: &TableRef) -> Result<bool, Refusal> {
-        let facet = dataset.at(&["facets", "lifecycleStateChange"]);
-        let change = match facet.get("lifecycleStateChange").text().unwrap_or_default() {
-            "CREATE" => Lifecycle::Created,
-            "ALTER" => Lifecycle::Altered,
-            "DROP" => Lifecycle::Dropped,
-            "RENAME" => Lifecycle::Renamed { previous: bounded(&name_of(facet.get("previousIdentifier"))) },
-            // Truncated and overwritten data is a commit like any other.
-            _ => return Ok(false),
-        };
-        let is_only = matches!(change, Lifecycle::Dropped | Lifecycle::Renamed { .. });
+        let Some(change) = lifecycle_of(dataset) else { return Ok(false) };
+        let is_only = change.leaves_no_commit();
         self.report(table.clone(), Says::Lifecycle(change))?;
         Ok(is_only)
     }
@@ -318,8 +376,8 @@ impl Said<'_, '_> {
     fn dataset_event(&mut self, dataset: &Node<'_>) -> Result<(), Refusal> {
         let table = table(dataset);
         self.lifecycle(dataset, &table)?;
-        match dataset.at(&["facets", "version", "datasetVersion"]).id() {
-            Some(snapshot) => self.report(table, Says::Committed { snapshot })?,
+        match version_of(dataset) {
+            Some(snapshot) => self.report(table, Says::Committed(Committed::named(&snapshot)))?,
             None if dataset.at(&["facets", "schema"]).is_object() => {
                 self.report(table, Says::SchemaChanged { schema: None })?;
             }
@@ -377,7 +435,7 @@ impl Said<'_, '_> {
             severity: if is_warning { Severity::Warn } else { Severity::Error },
             run: self.run.map(bounded),
             started_at: None,
-            snapshot: dataset.at(&["facets", "version", "datasetVersion"]).id(),
+            snapshot: version_of(dataset),
         };
         let report = Report { table: table(dataset), says, at: Some(self.at) };
         // What both kinds of facets say is said once.

@@ -1,5 +1,7 @@
 //! What a decoder makes of a document.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use lakebell_domain::Invalid;
 use lakebell_domain::digest::{hex, of_texts};
@@ -37,6 +39,9 @@ pub struct Content {
     /// The job that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
+    /// The run that it is one event of, where a run has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
     /// What it says about tables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<Report>,
@@ -97,6 +102,70 @@ pub struct Job {
     pub mentions: Option<Mention>,
 }
 
+/// What one event tells of its run, which other events of the run need not tell again. Tables stand under their
+/// names in the job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    /// The run's id.
+    pub id: String,
+    /// The kind of event, in capitals: `START`, `RUNNING`, `COMPLETE`, `FAIL`, `ABORT` or `OTHER`.
+    pub status: String,
+    /// How many checkpoints it has completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<u64>,
+    /// The snapshots of what it reads.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub read: BTreeMap<String, String>,
+    /// What it committed to what it writes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub committed: BTreeMap<String, Committed>,
+    /// What became of what it writes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lifecycle: BTreeMap<String, Lifecycle>,
+}
+
+impl Run {
+    /// Whether the run has ended.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.status.as_str(), "COMPLETE" | "FAIL" | "ABORT")
+    }
+}
+
+/// A commit that is told of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Committed {
+    /// The snapshot as the format names it.
+    pub snapshot: String,
+    /// Its place in the table's history, where that is told beside the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordinal: Option<u64>,
+    /// What the format calls what it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// Rows, files and bytes, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stats: BTreeMap<String, i64>,
+}
+
+impl Committed {
+    /// A commit of which no more than its name is told.
+    pub fn named(snapshot: &str) -> Self {
+        Self { snapshot: snapshot.to_owned(), ordinal: None, operation: None, stats: BTreeMap::new() }
+    }
+
+    /// The numbers among some members, at most 32 of them; each as it stands or below `value`.
+    pub(crate) fn count<'a>(&mut self, members: impl IntoIterator<Item = (&'a str, &'a crate::Node<'a>)>) {
+        for (name, node) in members {
+            let number = node.int().or_else(|| node.get("value").int());
+            if let Some(number) = number.filter(|_| self.stats.len() < 32 && name.len() <= 64) {
+                self.stats.insert(name.to_owned(), number);
+            }
+        }
+    }
+}
+
 /// What of Lakebell's had a job started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -138,10 +207,7 @@ pub enum Says {
     /// Something may have changed.
     Touched,
     /// This snapshot was committed.
-    Committed {
-        /// As the format names it.
-        snapshot: String,
-    },
+    Committed(Committed),
     /// A tag appeared.
     Tagged {
         /// Its name.
@@ -205,6 +271,13 @@ pub enum Lifecycle {
     },
     /// It was dropped.
     Dropped,
+}
+
+impl Lifecycle {
+    /// Whether the table is not there any more under the name that is told, so that no commit need be looked for.
+    pub const fn leaves_no_commit(&self) -> bool {
+        matches!(self, Self::Dropped | Self::Renamed { .. })
+    }
 }
 
 /// A name that is kept, cut between characters where it is too long.

@@ -163,7 +163,7 @@ pub fn root_of(path: &str) -> &str {
 
 /// The canonical address of a catalog: scheme and host in lower case, no slash at the end, and no
 /// version of the REST protocol.
-pub(crate) fn canonical(address: &str) -> String {
+pub fn canonical(address: &str) -> String {
     let address = address.trim().trim_end_matches('/');
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));

@@ -61,14 +61,14 @@ impl DolphinScheduler {
             Ok(definition) => definition,
             Err(none) => return none,
         };
-        let Definition { code, state, execution, alert_group } = definition;
+        let Definition { code, name, state, execution, alert_group } = definition;
         if state != "ONLINE" {
             let detail = format!("workflow {} is {state}: bring it online", shown(workflow));
             return Preflight::Offline { detail };
         }
         let key = (session.spec.name.clone(), project, code);
         self.alert_groups.put(key, alert_group, STARTABLE);
-        Preflight::Startable { workflow: code, execution }
+        Preflight::Startable { workflow: code, name, execution }
     }
 
     /// Reads a definition, whatever its release state; otherwise why there is none.
@@ -100,6 +100,7 @@ impl DolphinScheduler {
 /// What a definition's detail says.
 pub(crate) struct Definition {
     pub(crate) code: WorkflowCode,
+    name: Option<String>,
     /// `ONLINE` or `OFFLINE`.
     state: String,
     execution: ExecutionType,
@@ -146,6 +147,7 @@ fn judge(
     let text = |field: &str| definition.get(field).and_then(Value::as_str);
     Ok(Definition {
         code: WorkflowCode(code),
+        name: text("name").map(str::to_owned),
         state: text("releaseState").unwrap_or("unknown").to_owned(),
         execution: execution_of(text("executionType")),
         alert_group: definition.get("warningGroupId").and_then(Value::as_i64),

@@ -41,6 +41,23 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Every verdict.
+    pub const ALL: [Self; 13] = [
+        Self::Ready,
+        Self::Waiting,
+        Self::BlockedBySnapshot,
+        Self::BlockedByWatermark,
+        Self::BlockedByQuality,
+        Self::BlockedBySchema,
+        Self::BlockedByTag,
+        Self::BlockedByBackfill,
+        Self::BlockedByRewrite,
+        Self::BlockedByUnknownAsset,
+        Self::BlockedByGate,
+        Self::Paused,
+        Self::Disabled,
+    ];
+
     /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::EngineError;
 use crate::dispatch::Dispatcher;
 use crate::layout;
+use crate::lineage;
 use crate::ports::Ports;
 use crate::ports::items::Write;
 use crate::ports::queue::Message;
@@ -137,7 +138,17 @@ impl Dispatcher {
             return Ok(None);
         }
         let Target { connection, workflow, .. } = definition.value.target;
-        let finding = self.scheduler.preflight(&connection, target.project, &workflow).await.into();
+        let preflight = self.scheduler.preflight(&connection, target.project, &workflow).await;
+        if let Preflight::Startable { workflow: code, name, .. } = &preflight {
+            let name = match &workflow {
+                WorkflowRef::Name(name) => Some(name.clone()),
+                WorkflowRef::Code(_) => name.clone(),
+            };
+            if let Some(name) = name {
+                lineage::keep_names(&self.ports, target.project, *code, &name).await?;
+            }
+        }
+        let finding = preflight.into();
         let advice = Advice { connection, workflow, finding, checked_at: self.ports.clock.now() };
         let draft = store::draft(layout::advice(target), &advice)?;
         let action = Write::put(draft, store::pick(&items, &keys[1]).map(|known| known.rev));

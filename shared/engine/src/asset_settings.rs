@@ -50,24 +50,16 @@ pub enum WatermarkFrom {
     Push,
 }
 
-/// What may advance the data version: in this version storage alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+/// What may advance the data version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Trust {
     /// What is read from the table's own files.
     #[default]
     Storage,
-}
-
-impl<'de> Deserialize<'de> for Trust {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            "storage" => Ok(Self::Storage),
-            "writer" => Err(D::Error::custom("`writer` is not available in this version; use `storage`")),
-            other => Err(D::Error::unknown_variant(other, &["storage"])),
-        }
-    }
+    /// What is pushed, of a table whose files Lakebell cannot read. They are never looked at.
+    Writer,
 }
 
 /// How often the clock looks at an asset, whether it was notified or not: at least a minute, which
@@ -150,6 +142,7 @@ impl AssetSettings {
             let problem = format!("{format} has no consumer files, Paimon has");
             return Err(Invalid::new("keepConsumer", problem, "leave it out"));
         }
+        self.check_trust()?;
         let Some(property) = &self.watermark_property else { return Ok(()) };
         if format != Format::Iceberg {
             return Err(only_iceberg("watermarkProperty"));
@@ -162,10 +155,28 @@ impl AssetSettings {
         Ok(())
     }
 
+    /// Refuses settings about reading where nothing is read.
+    fn check_trust(&self) -> Result<(), Invalid> {
+        let reading = [
+            ("catalog", self.catalog != Catalog::None),
+            ("watermarkProperty", self.watermark_property.is_some()),
+            ("keepConsumer", self.keep_consumer),
+            ("scanInterval", self.scan_interval.is_some()),
+        ];
+        match reading.iter().find(|(_, is_set)| *is_set && self.trust == Trust::Writer) {
+            Some((field, _)) => {
+                let problem = "nothing is read of a table with `trust: writer`";
+                Err(Invalid::new(*field, problem, "leave it out, or leave `trust` out"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Puts into a state what the evaluator goes by. The schema that is current when approval is
     /// asked for the first time was there before anybody was asked.
     pub(crate) fn apply_to(&self, format: Format, state: &mut AssetState) {
-        state.without_catalog = format == Format::Iceberg && self.catalog == Catalog::None;
+        let is_read = self.trust == Trust::Storage;
+        state.without_catalog = is_read && format == Format::Iceberg && self.catalog == Catalog::None;
         let is_required = self.schema_approval == SchemaApproval::Required;
         if is_required && !state.schema.approval_required && state.baseline.is_some() {
             state.schema.initial = state.schema.current;

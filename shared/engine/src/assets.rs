@@ -11,6 +11,7 @@ use lakebell_domain::event::Source;
 use lakebell_domain::ids::{AssetId, ProjectCode, TraceId};
 use lakebell_domain::state::AssetState;
 
+use crate::asset_settings::Trust;
 use crate::evaluate;
 use crate::layout;
 use crate::observe::{self, Hint, Look, Observed};
@@ -19,7 +20,7 @@ use crate::ports::items::{Write, Written};
 use crate::records::{AssetHead, NO_PROJECT, RegisteredAsset, Resolved, Unregistered};
 use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::targets;
-use crate::{EngineError, ErrorKind, grants};
+use crate::{EngineError, ErrorKind, grants, inbox};
 
 /// What an error says of itself where the owner of an asset was asked for a grant.
 pub const GRANT: &str = "grant";
@@ -136,6 +137,19 @@ async fn register_by(
         let hint = Hint { asset: id, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
         let observed = observe::observe(ports, &hint).await?;
         evaluate::evaluate_dependents(ports, &observed, trace).await?;
+        if is_new {
+            forget_unregistered(ports, &spec.location.to_string(), Some(project)).await?;
+        }
+        if is_new || by == Registrar::Person {
+            // The asset is written: what writers told of the table before it was counts from now on.
+            inbox::waiting::reopen(ports, &inbox::waiting::of_asset(&spec.key, &spec.location), trace).await?;
+        }
+        // Its catalog may be another one now.
+        if by == Registrar::Person {
+            for name in inbox::identity::confirm_claimed(ports, id, &observed.head.value).await? {
+                inbox::waiting::reopen(ports, &inbox::waiting::of_name(&name), trace).await?;
+            }
+        }
         // Also where a person says it again: the run that wrote it may have died before this.
         if is_new || by == Registrar::Person {
             // The asset is written: whoever subscribes after this sees it, and who did before is here.
@@ -205,6 +219,11 @@ fn same_or_conflict(known: &AssetHead, spec: &AssetSpec) -> Result<(), EngineErr
             format!("{} is registered at {}; delete it first to move it", spec.key, known.location),
         ));
     }
+    if known.settings.trust != spec.trust {
+        // The two count versions by different numbers.
+        let message = format!("{} is registered with another `trust`; delete it first to change that", spec.key);
+        return Err(conflict("trust", message));
+    }
     Ok(())
 }
 
@@ -213,7 +232,9 @@ fn conflict(field: &'static str, message: String) -> EngineError {
 }
 
 async fn create(ports: &Ports, project: ProjectCode, spec: &AssetSpec) -> Result<Option<AssetId>, EngineError> {
-    observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
+    if spec.trust == Trust::Storage {
+        observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
+    }
     let id = store::new_asset_id(&*ports.random);
     let head = new_head(ports, project, spec, AssetState::default());
     let resolved = Resolved { id, project: Some(project) };
@@ -263,7 +284,9 @@ async fn revive(
     if known.value.key != spec.key {
         return Err(conflict("location", format!("{} was registered under another key before", spec.location)));
     }
-    observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
+    if spec.trust == Trust::Storage {
+        observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
+    }
     let id = find_id(ports, &spec.key).await?;
     let epoch = known.value.state.epoch.next();
     let head = new_head(ports, project, spec, AssetState { epoch, ..AssetState::default() });
@@ -420,15 +443,31 @@ pub async fn deregister(ports: &Ports, key: &AssetKey) -> Result<(), EngineError
 
 /// Keeps a table that was seen and is not registered, once. Known ones cost a failed condition.
 pub async fn remember_unregistered(ports: &Ports, seen: &Unregistered) -> Result<bool, EngineError> {
-    let mut draft = store::draft(layout::unregistered(&seen.location), seen)?;
+    let mut draft = store::draft(layout::unregistered(&seen.location, seen.project), seen)?;
     draft.expires_at = Some(ports.clock.now() + observe::EVENT_RETENTION);
     let written = store::write(&*ports.items, &*ports.random, &[Write::Create(draft)]).await?;
     Ok(written == Written::Done)
 }
 
-/// Tables that were seen and are not registered.
-pub async fn list_unregistered(ports: &Ports) -> Result<Vec<Unregistered>, EngineError> {
+/// Takes a table off the list of those that were seen, because it is registered.
+pub(crate) async fn forget_unregistered(
+    ports: &Ports,
+    location: &str,
+    project: Option<ProjectCode>,
+) -> Result<(), EngineError> {
+    let mut keys = vec![layout::unregistered(location, None)];
+    keys.extend(project.map(|project| layout::unregistered(location, Some(project))));
+    for item in ports.items.get(&keys).await? {
+        store::write(&*ports.items, &*ports.random, &[Write::Remove(item.key, item.rev)]).await?;
+    }
+    Ok(())
+}
+
+/// Tables that were seen and are not registered: in storage, or by writers of one project, or of all.
+pub async fn list_unregistered(ports: &Ports, reader: Option<ProjectCode>) -> Result<Vec<Unregistered>, EngineError> {
     let mut seen: Vec<Unregistered> = store::registry(&ports.items, "RU").await?;
+    seen.retain(|seen| reader.is_none_or(|reader| seen.project.is_none_or(|project| project == reader)));
     seen.sort_by(|one, other| one.location.cmp(&other.location));
+    seen.dedup_by(|one, other| one.location == other.location);
     Ok(seen)
 }

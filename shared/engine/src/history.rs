@@ -1,7 +1,9 @@
 //! Read what was recorded: events of an asset, triggers of a project.
 
+mod extras;
 mod withdrawn;
 
+pub use extras::{Extra, extras};
 pub use withdrawn::{Consumed, MAX_LOOKED_AT, Withdrawn, withdrawn};
 
 use lakebell_domain::event::Event;

@@ -12,6 +12,7 @@ use lakebell_domain::target::WorkflowRef;
 use lakebell_domain::version::{Epoch, Position};
 use sha2::{Digest, Sha256};
 
+use crate::inbox::waiting::Handle;
 use crate::ports::items::{IndexEntry, Key, Range};
 
 /// Shards of the registries and of the sweep index: no key that all writers share.
@@ -82,9 +83,26 @@ pub fn letter(receipt: &str) -> Key {
     Key::new(format!("I#{receipt}"), "-")
 }
 
+/// What is known of a run of a job whose events came with a project's token, or the deployment's.
+pub fn run(project: Option<ProjectCode>, run: &str) -> Key {
+    let project = project.map(|project| project.to_string()).unwrap_or_default();
+    Key::new(format!("OR#{}", lakebell_decoders::digest(&[&project, run])), "-")
+}
+
 /// A letter's timer.
 pub fn letter_timer(receipt: &str, due_at: Timestamp) -> IndexEntry {
     IndexEntry { pk: sweep_partition(shard_of(receipt)), sk: format!("{}#I#{receipt}", moment(due_at)) }
+}
+
+/// A letter that waits for a table to be registered, under what the table is called. The newest stands first.
+pub(crate) fn waiting(handle: &Handle, received_at: Timestamp, receipt: &str) -> Key {
+    let age = i64::MAX - received_at.as_microsecond();
+    Key::new(waiting_letters(handle).pk, format!("{age:020}#{receipt}"))
+}
+
+/// The letters that wait under a name.
+pub(crate) fn waiting_letters(handle: &Handle) -> Range {
+    Range::prefix(format!("UL#{}", lakebell_decoders::digest(&[handle.as_str()])), "")
 }
 
 /// A letter's place among those of a project that nothing follows from.
@@ -104,12 +122,20 @@ pub fn pointers(id: AssetId) -> Range {
 
 /// What a workflow is known to write.
 pub fn writes(project: ProjectCode, workflow: &WorkflowRef) -> Key {
-    let name = match workflow {
-        WorkflowRef::Code(code) => code.to_string(),
+    Key::new(of_workflow(project, workflow), "-")
+}
+
+/// What else a workflow is called: its name beside its code, its code beside its name.
+pub fn other_name(project: ProjectCode, workflow: &WorkflowRef) -> Key {
+    Key::new(of_workflow(project, workflow), "NAME")
+}
+
+fn of_workflow(project: ProjectCode, workflow: &WorkflowRef) -> String {
+    match workflow {
+        WorkflowRef::Code(code) => format!("F#{project}/{code}"),
         // A name may be any text, and digits too.
-        WorkflowRef::Name(name) => format!("name={name}"),
-    };
-    Key::new(format!("F#{project}/{name}"), "-")
+        WorkflowRef::Name(name) => format!("F#{project}/name={name}"),
+    }
 }
 
 /// An event of an asset.
@@ -195,6 +221,13 @@ pub fn commits_beyond(id: AssetId, beyond: Position) -> Range {
     Range { pk: asset(id), from, to: format!("E#{kind}#\u{10ffff}") }
 }
 
+/// The events of one kind about versions of one epoch: beyond a position, up to another.
+pub fn events_within(id: AssetId, kind: EventKind, beyond: Position, to: Position) -> Range {
+    let from = format!("E#{kind}#{:010}#{:020}", to.epoch.0, beyond.ordinal.0.saturating_add(1));
+    let to = format!("E#{kind}#{:010}#{:020}\u{10ffff}", to.epoch.0, to.ordinal.0);
+    Range { pk: asset(id), from, to }
+}
+
 /// The commits of an asset with an ordinal.
 pub fn commits_at(id: AssetId, at: Position) -> Range {
     let prefix = format!("E#{}#{:010}#{:020}", EventKind::SnapshotCommitted, at.epoch.0, at.ordinal.0);
@@ -251,9 +284,10 @@ pub fn setting(kind: &str, name: &str) -> Key {
     Key::new(format!("SET#{kind}"), name)
 }
 
-/// A table that was seen and is not registered.
-pub fn unregistered(location: &str) -> Key {
-    Key::new(format!("RU#{:02}", shard_of(location)), location)
+/// A table that was seen and is not registered; the project whose writer named it, where one did.
+pub fn unregistered(location: &str, project: Option<ProjectCode>) -> Key {
+    let of = project.map(|project| format!("\u{1f}{project}")).unwrap_or_default();
+    Key::new(format!("RU#{:02}", shard_of(location)), format!("{location}{of}"))
 }
 
 /// A project's request for a grant, with the owner of the asset.

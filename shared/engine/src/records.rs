@@ -283,8 +283,11 @@ const fn no_project() -> ProjectCode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unregistered {
-    /// Where it lives.
+    /// Where it lives; its key or its name where a writer told no location.
     pub location: String,
+    /// The project whose writer named it, which alone is told of it; absent where storage showed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<ProjectCode>,
     /// Its format, where that is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,

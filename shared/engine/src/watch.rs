@@ -111,6 +111,7 @@ impl Watcher {
             }
             let seen = Unregistered {
                 location: location.to_string(),
+                project: None,
                 format: Some(format),
                 first_seen: self.ports.clock.now(),
                 object: format!("s3://{}/{}", object.bucket, object.key),

@@ -30,6 +30,11 @@ impl MemoryCatalogs {
         lock(&self.tables).insert(name(table), file.to_owned());
     }
 
+    /// The same for a table by its database and its name in the catalog.
+    pub fn point_named(&self, database: &str, table: &str, file: &str) {
+        lock(&self.tables).insert(format!("{database}/{table}"), file.to_owned());
+    }
+
     /// Forgets a table.
     pub fn drop_table(&self, table: &AssetKey) {
         lock(&self.tables).remove(&name(table));
@@ -45,13 +50,22 @@ fn name(table: &AssetKey) -> String {
     format!("{}/{}", table.database(), table.table())
 }
 
+/// What a table is asked for by.
+fn asked(catalog: &RemoteCatalog, table: &AssetKey) -> String {
+    let named = match catalog {
+        RemoteCatalog::Rest(rest) => &rest.table,
+        RemoteCatalog::Glue(glue) => &glue.table,
+    };
+    format!("{}/{}", named.database(table), named.table(table))
+}
+
 #[async_trait]
 impl Catalogs for MemoryCatalogs {
-    async fn current(&self, _catalog: &RemoteCatalog, table: &AssetKey) -> Result<String, EngineError> {
+    async fn current(&self, catalog: &RemoteCatalog, table: &AssetKey) -> Result<String, EngineError> {
         if let Some(kind) = *lock(&self.failing) {
             return Err(EngineError::new(kind, "the catalog failed by the test"));
         }
-        let current = lock(&self.tables).get(&name(table)).cloned();
+        let current = lock(&self.tables).get(&asked(catalog, table)).cloned();
         current.ok_or_else(|| EngineError::new(ErrorKind::NotFound, format!("the catalog has no table {table}")))
     }
 }

@@ -185,7 +185,8 @@ fn refusal(code: &str, detail: &str) -> Refusal {
 #[async_trait]
 impl Scheduler for MemoryScheduler {
     async fn preflight(&self, _: &ConnectionName, _: ProjectCode, workflow: &WorkflowRef) -> Preflight {
-        let startable = Preflight::Startable { workflow: code_of(workflow), execution: ExecutionType::Parallel };
+        let startable =
+            Preflight::Startable { workflow: code_of(workflow), name: None, execution: ExecutionType::Parallel };
         lock(&self.0).preflight.clone().unwrap_or(startable)
     }
 

@@ -19,6 +19,7 @@ mod formats;
 mod lost;
 mod notifications;
 mod poison;
+mod races;
 mod redelivery;
 mod scenarios;
 mod sensor;

@@ -140,7 +140,7 @@ async fn a_table_of_another_format_that_nobody_registered_is_kept_with_its_forma
         function.handle(created(key, KINDS[1])).await.unwrap();
         assert_eq!(function.counted("lakehouse_asset_event_invalid_total", "source_type", format), 1, "{format}");
     }
-    let seen = assets::list_unregistered(&function.world.quiet_ports()).await.unwrap();
+    let seen = assets::list_unregistered(&function.world.quiet_ports(), None).await.unwrap();
     let seen: Vec<(&str, &str)> =
         seen.iter().map(|seen| (seen.format.unwrap().as_str(), seen.location.as_str())).collect();
     let expected = ["a", "b", "c"].map(|root| format!("s3://{BUCKET}/{root}"));

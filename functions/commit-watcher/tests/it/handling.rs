@@ -101,7 +101,7 @@ async fn an_unknown_table_is_counted_and_no_failure() {
         assert!(function.handle(event("sqs-sns-s3.json")).await.unwrap().is_empty());
     }
     assert_eq!(function.counted(INVALID, "reason", "unknown_table"), 2);
-    let seen = assets::list_unregistered(&function.world.quiet_ports()).await.unwrap();
+    let seen = assets::list_unregistered(&function.world.quiet_ports(), None).await.unwrap();
     assert_eq!(seen.len(), 1);
 }
 

@@ -58,6 +58,8 @@ impl Access {
 pub(crate) struct Caller {
     /// The token's id, for logs and records.
     name: String,
+    /// What the token was called when it was made.
+    label: String,
     project: Option<ProjectCode>,
     rights: Rights,
     stale: Option<StaleBecause>,
@@ -66,7 +68,8 @@ pub(crate) struct Caller {
 
 impl Caller {
     fn deployment() -> Self {
-        Self { name: DEPLOYMENT.to_owned(), project: None, rights: Rights::all(), stale: None, message: None }
+        let (name, label) = (DEPLOYMENT.to_owned(), DEPLOYMENT.to_owned());
+        Self { name, label, project: None, rights: Rights::all(), stale: None, message: None }
     }
 
     /// Whoever shows this token, once the signature is checked that it may ask for.
@@ -84,12 +87,18 @@ impl Caller {
         } else {
             None
         };
-        Ok(Self { name: token.id.to_string(), project: token.project, rights: token.rights, stale, message })
+        let name = token.id.to_string();
+        Ok(Self { name, label: token.name, project: token.project, rights: token.rights, stale, message })
     }
 
     /// The token's id, or `deployment`.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What the token is called, or `deployment`: what people know it by.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
     }
 
     /// The project that the token is for; `None` for the deployment.

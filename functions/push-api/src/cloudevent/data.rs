@@ -50,6 +50,12 @@ pub(super) struct Data {
     #[serde(default)]
     watermark: Option<Watermark>,
     #[serde(default)]
+    ordinal: Option<u64>,
+    #[serde(default)]
+    operation: Option<String>,
+    #[serde(default)]
+    records: Option<i64>,
+    #[serde(default)]
     status: Option<String>,
     #[serde(default)]
     job: Option<String>,
@@ -185,6 +191,9 @@ impl Data {
             partition: self.partition,
             watermark: self.watermark.map(|Watermark(at)| at),
             flow,
+            ordinal: self.ordinal,
+            operation: self.operation,
+            records: self.records,
             status: self.status,
             extra: self.extra,
         })

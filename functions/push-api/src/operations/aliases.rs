@@ -48,7 +48,7 @@ pub(super) async fn confirm(call: &Call<'_>) -> Result<Answer, ApiError> {
         let hint = "give 1 to 8 parts, as in [\"ods_db\", \"orders\"]";
         return Err(ApiError::invalid("path", "it is no name, or a part is empty or too long", hint));
     };
-    let aliases = inbox::confirm(&call.context.ports, asset.id, &name, call.caller.name()).await?;
+    let aliases = inbox::confirm(&call.context.ports, asset.id, &name, call.caller.name(), call.trace).await?;
     tracing::info!(assetKey = %asset.head.value.key, "a name was confirmed");
     answer(&asset, aliases)
 }

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use lakebell_domain::Invalid;
-use lakebell_domain::asset::{AssetKey, Location, WrittenKey};
+use lakebell_domain::asset::{AssetKey, Format, Location, WrittenKey};
 use lakebell_domain::event::{EventKind, Outcome, Source};
 use lakebell_domain::ids::{AssetId, ProjectCode};
-use lakebell_domain::state::AssetState;
+use lakebell_domain::state::{AssetState, Trouble};
+use lakebell_domain::version::Version;
 use lakebell_engine::EngineError;
 use lakebell_engine::asset_settings::AssetSettings;
 use lakebell_engine::assets::{self, AssetSpec};
@@ -20,7 +21,7 @@ use serde::Serialize;
 use crate::answer::Answer;
 use crate::body;
 use crate::handler::Call;
-use crate::list::Page;
+use crate::list::{self, Page};
 use crate::path;
 use crate::problem::{ApiError, Code};
 
@@ -54,6 +55,22 @@ struct StateOf<'a> {
     rev: u64,
     settings: &'a AssetSettings,
     state: &'a AssetState,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    id: AssetId,
+    key: &'a AssetKey,
+    project: ProjectCode,
+    location: &'a Location,
+    registered_at: Timestamp,
+    rev: u64,
+    settings: &'a AssetSettings,
+    /// Its newest version.
+    table: Option<&'a Version>,
+    /// Why the last read failed, where it did.
+    trouble: Option<&'a Trouble>,
 }
 
 #[derive(Serialize)]
@@ -104,8 +121,27 @@ pub(super) async fn register(call: &Call<'_>) -> Result<Answer, ApiError> {
 pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let (project, page) = (call.project()?, Page::of(&call.request.query)?);
     let mut all = assets::list(&call.context.ports, None).await?;
-    all.retain(|asset| asset.is_visible_to(project));
+    let format = format(call)?;
+    let prefix = call.request.query.get("prefix").map_or("", String::as_str);
+    all.retain(|asset| {
+        let is_of_format = format.is_none_or(|format| asset.key.format() == format);
+        asset.is_visible_to(project) && is_of_format && asset.key.to_string().starts_with(prefix)
+    });
     Answer::ok(&page.cut(all, |asset| asset.key.to_string())?)
+}
+
+/// The format that a list is to be of.
+fn format(call: &Call<'_>) -> Result<Option<Format>, ApiError> {
+    list::word(&call.request.query, "format", &Format::ALL, Format::as_str)
+}
+
+/// An asset without its registers.
+pub(super) async fn read(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let Named { id, head } = named(call, call.parameters.raw("assetKey"), Readings::All).await?;
+    let AssetHead { key, project, location, registered_at, settings, state, .. } = &head.value;
+    let (project, registered_at, rev) = (*project, *registered_at, head.rev);
+    let (table, trouble) = (state.table.as_ref(), state.trouble.as_ref());
+    Answer::ok(&Shown { id, key, project, location, registered_at, rev, settings, table, trouble })
 }
 
 pub(super) async fn state(call: &Call<'_>) -> Result<Answer, ApiError> {
@@ -133,7 +169,7 @@ pub(super) async fn look(call: &Call<'_>) -> Result<Answer, ApiError> {
 
 pub(super) async fn accept_rewrite(call: &Call<'_>) -> Result<Answer, ApiError> {
     let asset = own(call, call.parameters.raw("assetKey"), Readings::First).await?;
-    let withdrawn = history::withdrawn(&call.context.ports, asset.id).await?;
+    let withdrawn = history::withdrawn(&call.context.ports, asset.id, call.caller.project()).await?;
     let observed = observe::accept_rewrite(&call.context.ports, asset.id, call.trace).await?;
     let evaluated = evaluate::evaluate_dependents(&call.context.ports, &observed, call.trace).await?;
     report_evaluated(&call.context.metrics, &evaluated);
@@ -141,16 +177,18 @@ pub(super) async fn accept_rewrite(call: &Call<'_>) -> Result<Answer, ApiError> 
     Answer::ok(&Accepted { state: &observed.head.value.state, withdrawn })
 }
 
-/// The triggers that took versions which a held rewrite withdrew.
+/// The triggers that took versions which a held rewrite withdrew: those of the caller's project. Of other
+/// projects, whose targets depend on the asset by grant, only the number is told.
 pub(super) async fn withdrawn(call: &Call<'_>) -> Result<Answer, ApiError> {
     let asset = named(call, call.parameters.raw("assetKey"), Readings::All).await?;
-    Answer::ok(&history::withdrawn(&call.context.ports, asset.id).await?)
+    Answer::ok(&history::withdrawn(&call.context.ports, asset.id, call.caller.project()).await?)
 }
 
 pub(super) async fn unregistered(call: &Call<'_>) -> Result<Answer, ApiError> {
-    call.project()?;
-    let page = Page::of(&call.request.query)?;
-    let all = assets::list_unregistered(&call.context.ports).await?;
+    let (project, page) = (call.project()?, Page::of(&call.request.query)?);
+    let mut all = assets::list_unregistered(&call.context.ports, Some(project)).await?;
+    let format = format(call)?;
+    all.retain(|seen| format.is_none_or(|format| seen.format == Some(format)));
     Answer::ok(&page.cut(all, |seen| seen.location.clone())?)
 }
 

@@ -59,7 +59,7 @@ struct ShownSwitch {
 pub(super) async fn fire(call: &Call<'_>) -> Result<Answer, ApiError> {
     call.project()?;
     let Fired { request_id, by: given } = body::read(&call.request.body()?)?;
-    let by = by(given)?;
+    let by = by(call, given)?;
     let is_id = !request_id.is_empty()
         && request_id.len() <= MAX_REQUEST_ID
         && request_id.bytes().all(|b| b.is_ascii_graphic());
@@ -75,7 +75,7 @@ pub(super) async fn fire(call: &Call<'_>) -> Result<Answer, ApiError> {
 
 /// Begins the target anew.
 pub(super) async fn reset(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let by = by(plain(call)?.by)?;
+    let by = by(call, plain(call)?.by)?;
     let target = declared(call).await?.target;
     let evaluated = operate::reset(&call.context.ports, &target, call.trace).await?;
     tracing::info!(%target, by, "target reset");
@@ -88,7 +88,7 @@ pub(super) async fn pass_over(call: &Call<'_>) -> Result<Answer, ApiError> {
     let bytes = call.request.body()?;
     let passed: PassedOver =
         if bytes.iter().all(u8::is_ascii_whitespace) { PassedOver::default() } else { body::read(&bytes)? };
-    let by = by(passed.by)?;
+    let by = by(call, passed.by)?;
     let target = declared(call).await?.target;
     let ports = &call.context.ports;
     let asset = match &passed.asset_key {
@@ -130,7 +130,7 @@ async fn show(call: &Call<'_>, project: Option<ProjectCode>) -> Result<Answer, A
 
 async fn set(call: &Call<'_>, project: Option<ProjectCode>) -> Result<Answer, ApiError> {
     let Switched { on, by: given } = body::read(&call.request.body()?)?;
-    let by = by(given)?;
+    let by = by(call, given)?;
     let switch = operate::switch(&call.context.ports, project, on, &by, call.trace).await?;
     let scope = shown(project, switch.off);
     tracing::warn!(scope = scope.scope, on = scope.on, by, "starting switched");

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use lakebell_domain::evaluation::Evaluation;
 use lakebell_domain::ids::{InstanceId, ProjectCode, TargetId, TargetName, TriggerKey, WorkflowCode};
+use lakebell_domain::reason::Verdict;
 use lakebell_domain::target::{TargetSpec, WorkflowRef};
 use lakebell_domain::trigger::{Followed, Trigger};
 use lakebell_engine::records::RegisteredTarget;
@@ -14,7 +15,7 @@ use super::records;
 use crate::answer::Answer;
 use crate::body;
 use crate::handler::Call;
-use crate::list::{Listed, Page};
+use crate::list::{self, Listed, Page};
 use crate::problem::ApiError;
 
 /// What came of a declaration.
@@ -130,9 +131,16 @@ pub(super) async fn check_connection(call: &Call<'_>, spec: &TargetSpec) -> Resu
 
 pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let (project, page) = (call.project()?, Page::of(&call.request.query)?);
-    let all = targets::list(&call.context.ports, Some(project), None).await?;
+    let mut all = targets::list(&call.context.ports, Some(project), None).await?;
+    let query = &call.request.query;
+    if let Some(workflow) = query.get("workflow").filter(|workflow| !workflow.is_empty()) {
+        all.retain(|target| target.workflow.to_string() == *workflow);
+    }
+    let verdict = list::word(query, "verdict", &Verdict::ALL, Verdict::as_str)?;
     let Listed { items, next } = page.cut(all, |target| target.id.name.to_string())?;
-    Answer::ok(&Listed { items: explained(call, &items).await?, next })
+    let mut items = explained(call, &items).await?;
+    items.retain(|target| verdict.is_none_or(|verdict| target.evaluation.verdict == verdict));
+    Answer::ok(&Listed { items, next })
 }
 
 pub(super) async fn explain(call: &Call<'_>) -> Result<Answer, ApiError> {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use lakebell_aws::Measure;
 use lakebell_domain::Invalid;
 use lakebell_domain::asset::AssetKey;
-use lakebell_domain::event::Event;
+use lakebell_domain::event::{Event, EventKind};
 use lakebell_domain::ids::ProjectCode;
 use lakebell_engine::inbox::{self, Accepted, Became, Content, Letter, MAX_LETTER, Progress};
 use lakebell_engine::push;
@@ -22,6 +22,8 @@ use crate::list::{self, Listed, Page};
 use crate::operations::assets::{self, Readings};
 use crate::problem::{ApiError, Code};
 
+/// The outcomes of kept events.
+const OUTCOMES: [&str; 5] = ["advanced", "maintenance", "duplicate", "superseded", "ignored"];
 /// Most events of a batch.
 pub(crate) const MAX_BATCH: usize = 500;
 
@@ -281,10 +283,19 @@ pub(super) async fn list_of_asset(call: &Call<'_>) -> Result<Answer, ApiError> {
         return Err(ApiError::invalid("assetKey", "it is missing", hint));
     };
     let asset = assets::named(call, text, Readings::All).await?;
-    let after = page.history_after()?;
-    let read = history::events(&call.context.ports, asset.id, page.limit, after.as_deref()).await;
-    let read = read.map_err(list::about_mark)?;
+    let query = &call.request.query;
+    let kind = list::word(query, "kind", &EventKind::ALL, EventKind::as_str)?;
+    let outcome = list::word(query, "outcome", &OUTCOMES, |word| word)?;
+    let admits = |event: &Event| {
+        kind.is_none_or(|kind| event.kind == kind) && outcome.is_none_or(|word| event.outcome.as_str() == word)
+    };
+    let ports = &call.context.ports;
+    let id = asset.id;
+    let read = |limit: usize, after: Option<String>| -> list::Reading<'_, _> {
+        Box::pin(async move { history::events(ports, id, limit, after.as_deref()).await })
+    };
+    let Listed { items, next } = list::filtered(&page, read, admits).await?;
     let key = &asset.head.value.key;
-    let items = read.found.into_iter().map(|event| Shown { asset_key: key, event }).collect();
-    Answer::ok(&Listed { items, next: list::history_next(read.next.as_deref()) })
+    let items = items.into_iter().map(|event| Shown { asset_key: key, event }).collect();
+    Answer::ok(&Listed { items, next })
 }

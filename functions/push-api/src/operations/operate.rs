@@ -16,8 +16,6 @@ use crate::operations::dependencies::Explained;
 use crate::operations::triggers::{self, Shown};
 use crate::problem::ApiError;
 
-/// Who it was where nobody says so.
-const NOBODY: &str = "api";
 /// Longest name of whoever it was: it is kept in the trigger's log.
 const MAX_BY_CHARS: usize = 100;
 
@@ -87,7 +85,7 @@ struct OperatedTrigger {
 }
 
 pub(super) async fn pause(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let by = by(plain(call)?.by)?;
+    let by = by(call, plain(call)?.by)?;
     let target = declared(call).await?.target;
     operate::pause(&call.context.ports, &target, &by).await?;
     tracing::info!(%target, by, "target paused");
@@ -95,7 +93,7 @@ pub(super) async fn pause(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn resume(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let by = by(plain(call)?.by)?;
+    let by = by(call, plain(call)?.by)?;
     let mut explained = declared(call).await?;
     let target = &explained.target;
     let evaluated = operate::resume(&call.context.ports, target, call.trace).await?;
@@ -110,7 +108,7 @@ pub(super) async fn resume(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn redrive(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let by = by(plain(call)?.by)?;
+    let by = by(call, plain(call)?.by)?;
     let key = triggers::named(call).await?.key;
     let hint = "only a FAILED trigger can be redriven, until the next one of its target takes over its data";
     let operated = operate::redrive(&call.context.ports, &key, &by, call.trace).await;
@@ -118,7 +116,7 @@ pub(super) async fn redrive(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn skip(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let by = by(plain(call)?.by)?;
+    let by = by(call, plain(call)?.by)?;
     let key = triggers::named(call).await?.key;
     let hint = "only a queued or waiting trigger, or one that failed and holds its target, can be skipped";
     let operated = operate::skip(&call.context.ports, &key, &by, call.trace).await;
@@ -128,7 +126,7 @@ pub(super) async fn skip(call: &Call<'_>) -> Result<Answer, ApiError> {
 pub(super) async fn decide(call: &Call<'_>) -> Result<Answer, ApiError> {
     call.project()?;
     let decided: Decided = body::read(&call.request.body()?)?;
-    let (decision, by) = (decided.decision()?, by(decided.by)?);
+    let (decision, by) = (decided.decision()?, by(call, decided.by)?);
     let key = triggers::named(call).await?.key;
     let hint = "only a trigger that is UNKNOWN and held can be decided; the others go on by themselves";
     let operated = operate::decide(&call.context.ports, &key, decision, &by, call.trace).await;
@@ -140,8 +138,9 @@ pub(super) fn plain(call: &Call<'_>) -> Result<Plain, ApiError> {
     if bytes.iter().all(u8::is_ascii_whitespace) { Ok(Plain::default()) } else { body::read(&bytes) }
 }
 
-pub(super) fn by(given: Option<String>) -> Result<String, Invalid> {
-    let Some(by) = given else { return Ok(NOBODY.to_owned()) };
+/// Who it was: by the caller's word, or else whoever the token is named after.
+pub(super) fn by(call: &Call<'_>, given: Option<String>) -> Result<String, Invalid> {
+    let Some(by) = given else { return Ok(call.caller.label().chars().take(MAX_BY_CHARS).collect()) };
     let is_name = !by.trim().is_empty() && by.chars().count() <= MAX_BY_CHARS && !by.chars().any(char::is_control);
     if is_name {
         return Ok(by);

@@ -1,19 +1,14 @@
 //! Trigger history.
 
-use lakebell_domain::ids::{ProjectCode, TriggerKey};
+use lakebell_domain::ids::{InstanceId, TriggerKey};
 use lakebell_domain::trigger::{StatusWord, Trigger};
-use lakebell_engine::history;
+use lakebell_engine::history::{self, Extra};
 use serde::Serialize;
 
 use crate::answer::Answer;
 use crate::handler::Call;
 use crate::list::{self, Listed, Page};
 use crate::problem::ApiError;
-
-/// Most triggers that one request with filters looks at; the mark in its answer leads on.
-const MAX_SCANNED: usize = 1_000;
-/// Most reads of one request.
-const MAX_READS: usize = 20;
 
 const WORDS: [StatusWord; 5] =
     [StatusWord::Triggering, StatusWord::Unknown, StatusWord::Success, StatusWord::Failed, StatusWord::Skipped];
@@ -24,6 +19,14 @@ pub(super) struct Shown {
     trigger_status: StatusWord,
     #[serde(flatten)]
     trigger: Trigger,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Extras<'a> {
+    extra_instances: &'a [InstanceId],
+    items: Vec<Extra>,
+    next: Option<String>,
 }
 
 impl From<Trigger> for Shown {
@@ -42,7 +45,7 @@ struct Filter {
 impl Filter {
     fn of(call: &Call<'_>) -> Result<Self, ApiError> {
         let value = |name: &str| call.request.query.get(name).filter(|value| !value.is_empty()).cloned();
-        let status = value("status").map(|text| word(&text)).transpose()?;
+        let status = list::word(&call.request.query, "status", &WORDS, StatusWord::as_str)?;
         Ok(Self { workflow: value("workflow"), target: value("target"), status })
     }
 
@@ -56,41 +59,28 @@ impl Filter {
     }
 }
 
-fn word(text: &str) -> Result<StatusWord, ApiError> {
-    WORDS.into_iter().find(|word| word.as_str().eq_ignore_ascii_case(text)).ok_or_else(|| {
-        let names: Vec<&str> = WORDS.iter().map(|word| word.as_str()).collect();
-        ApiError::invalid("status", format!("`{text}` is no status"), format!("use one of {}", names.join(", ")))
-    })
-}
-
 pub(super) async fn list_of_project(call: &Call<'_>) -> Result<Answer, ApiError> {
     let (project, page, filter) = (call.project()?, Page::of(&call.request.query)?, Filter::of(call)?);
-    Answer::ok(&filtered(call, project, &page, &filter).await?)
+    let ports = &call.context.ports;
+    let read = |limit: usize, after: Option<String>| -> list::Reading<'_, _> {
+        Box::pin(async move { history::triggers(ports, project, limit, after.as_deref()).await })
+    };
+    let Listed { items, next } = list::filtered(&page, read, |trigger| filter.admits(trigger)).await?;
+    Answer::ok(&Listed { items: items.into_iter().map(Shown::from).collect(), next })
 }
 
-/// Reads on until the page is full, the history ends, or enough was looked at. A page with filters
-/// may have fewer items than asked for and still a mark.
-async fn filtered(
-    call: &Call<'_>,
-    project: ProjectCode,
-    page: &Page,
-    filter: &Filter,
-) -> Result<Listed<Shown>, ApiError> {
-    let mut items = Vec::new();
-    let mut next = page.history_after()?;
-    let mut scanned = 0;
-    for _ in 0..MAX_READS {
-        let wanted = page.limit - items.len();
-        let read = history::triggers(&call.context.ports, project, wanted, next.as_deref()).await;
-        let read = read.map_err(list::about_mark)?;
-        scanned += read.found.len();
-        items.extend(read.found.into_iter().filter(|trigger| filter.admits(trigger)).map(Shown::from));
-        next = read.next;
-        if next.is_none() || items.len() >= page.limit || scanned >= MAX_SCANNED {
-            break;
-        }
-    }
-    Ok(Listed { items, next: list::history_next(next.as_deref()) })
+/// What writers attached to what a trigger took, and the instances beyond its own.
+pub(super) async fn extras(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let page = Page::of(&call.request.query)?;
+    let trigger = named(call).await?;
+    let after = page.history_after()?;
+    let read = history::extras(&call.context.ports, &trigger, page.limit, after.as_deref()).await;
+    let read = read.map_err(list::about_mark)?;
+    Answer::ok(&Extras {
+        extra_instances: &trigger.extra_instances,
+        items: read.found,
+        next: list::history_next(read.next.as_deref()),
+    })
 }
 
 pub(super) async fn read(call: &Call<'_>) -> Result<Answer, ApiError> {

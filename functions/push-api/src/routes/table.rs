@@ -34,7 +34,8 @@ const fn delete(template: &'static str, operation: Operation, needs: Needs, summ
 /// deployment, one whose path does not takes those of the deployment only.
 pub const ROUTES: &[Route] = &[
     post("/projects/{p}/assets", Operation::RegisterAsset, DECLARE, "Register an asset").answers(&[200, 201]),
-    get("/projects/{p}/assets", Operation::ListAssets, READ, "List assets").query(PAGE),
+    get("/projects/{p}/assets", Operation::ListAssets, READ, "List assets")
+        .query(&["format", "prefix", "limit", "after"]),
     get("/projects/{p}/assets/{assetKey}/state", Operation::ReadAssetState, READ, "Read an asset's state"),
     delete("/projects/{p}/assets/{assetKey}", Operation::DeleteAsset, DECLARE, "Deregister an asset"),
     post("/projects/{p}/assets/{assetKey}/observe", Operation::ObserveAsset, OPERATE, "Look at the whole table now"),
@@ -58,17 +59,19 @@ pub const ROUTES: &[Route] = &[
         READ,
         "List tables seen and not registered",
     )
-    .query(PAGE),
+    .query(&["format", "limit", "after"]),
     post("/projects/{p}/asset-events", Operation::PushEvents, EVIDENCE, "Push one event or a batch")
         .answers(&[200, 202]),
     get("/projects/{p}/asset-events", Operation::ListEvents, READ, "List an asset's events")
-        .query(&["assetKey", "limit", "after"]),
+        .query(&["assetKey", "kind", "outcome", "limit", "after"]),
     get("/projects/{p}/asset-events/{eventId}", Operation::ReadOutcome, READ, "What became of a pushed event")
         .query(&["source"]),
     get("/projects/{p}/quarantine", Operation::ReadQuarantine, READ, "What was answered and led to nothing")
         .query(PAGE),
     get("/projects/{p}/assets/{assetKey}/aliases", Operation::ListAliases, READ, "List the names of an asset"),
     post("/projects/{p}/assets/{assetKey}/aliases", Operation::ConfirmAlias, DECLARE, "Confirm a name of an asset"),
+    // After those below it: a key that came decoded takes every segment.
+    get("/projects/{p}/assets/{assetKey}", Operation::ReadAsset, READ, "Read an asset"),
     post("/projects/{p}/quality/{tool}", Operation::PushQuality, EVIDENCE, "Push what dbt, gx or soda found")
         .answers(&[202]),
     post("/api/v1/lineage", Operation::PushLineage, WRITER, "Push an event of OpenLineage").answers(&[201]),
@@ -96,7 +99,7 @@ pub const ROUTES: &[Route] = &[
     post("/projects/{p}/asset-dependencies", Operation::DeclareDependencies, DECLARE, "Declare a target")
         .answers(&[200, 201]),
     get("/projects/{p}/asset-dependencies", Operation::ListDependencies, READ, "List targets with their verdicts")
-        .query(PAGE),
+        .query(&["workflow", "verdict", "limit", "after"]),
     get(
         "/projects/{p}/asset-dependencies/{target}",
         Operation::ExplainDependencies,
@@ -134,6 +137,13 @@ pub const ROUTES: &[Route] = &[
     get("/projects/{p}/asset-trigger-history", Operation::ListTriggers, READ, "List triggers")
         .query(&["workflow", "target", "status", "limit", "after"]),
     get("/projects/{p}/asset-trigger-history/{triggerKey}", Operation::ReadTrigger, READ, "Read a trigger"),
+    get(
+        "/projects/{p}/asset-trigger-history/{triggerKey}/extras",
+        Operation::ReadExtras,
+        READ,
+        "What writers attached to what a trigger took",
+    )
+    .query(PAGE),
     post(
         "/projects/{p}/asset-trigger-history/{triggerKey}/redrive",
         Operation::RedriveTrigger,

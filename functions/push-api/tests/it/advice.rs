@@ -25,7 +25,7 @@ async fn advise(api: &Api, scheduler: &Arc<MemoryScheduler>) -> usize {
 }
 
 fn serial(execution: ExecutionType) -> Preflight {
-    Preflight::Startable { workflow: "4711".parse().unwrap(), execution }
+    Preflight::Startable { workflow: "4711".parse().unwrap(), name: None, execution }
 }
 
 async fn warnings(api: &Api) -> Value {
@@ -86,7 +86,7 @@ async fn who_took_withdrawn_versions_is_told_while_the_rewrite_is_held() {
     let (api, key) = with_trigger().await;
     let path = format!("{ORDERS_PATH}/withdrawn");
     let nothing = body(&api.get(&path).await);
-    assert_eq!(nothing, json!({"hold": null, "triggers": [], "isComplete": true}));
+    assert_eq!(nothing, json!({"hold": null, "triggers": [], "ofOthers": 0, "isComplete": true}));
 
     // Rolled back to snapshot 2.
     for file in ["snapshot-3", "snapshot-4"] {

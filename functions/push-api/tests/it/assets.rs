@@ -7,7 +7,7 @@ use lakebell_engine::assets::{self, AssetSpec};
 use lakebell_engine::ports::storage::TableStorage;
 use lakebell_engine::records::Unregistered;
 use lakebell_engine::store;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Api, BUCKET, ORDERS, ORDERS_PATH, ORDERS_PREFIX, PROJECT, body, golden};
 
@@ -46,7 +46,7 @@ async fn wrong_specs_name_the_field() {
         (json!({"key": ORDERS}), "location"),
         (json!({"key": ORDERS, "location": "/tmp/x"}), "location"),
         (json!({"key": ORDERS, "location": "s3://lake"}), "location"),
-        (json!({"key": ORDERS, "location": "s3://lake/x", "trust": "writer"}), "trust"),
+        (json!({"key": ORDERS, "location": "s3://lake/x", "trust": "anybody"}), "trust"),
         (json!({"key": ORDERS, "location": "s3://lake/x", "bindVerdict": "sometimes"}), "bindVerdict"),
         (json!({"key": ORDERS, "location": "s3://lake/x", "scanInterval": "59s"}), "scanInterval"),
         (json!({"key": ORDERS, "location": "s3://lake/x", "catalog": "glue"}), "catalog"),
@@ -54,6 +54,8 @@ async fn wrong_specs_name_the_field() {
         (json!({"key": "delta://a/b", "location": "s3://lake/x", "keepConsumer": true}), "keepConsumer"),
         (json!({"key": ORDERS, "location": "s3://lake/x", "watermark": "x"}), "watermark"),
         (json!({"key": format!("paimon://a/{}", "x".repeat(600)), "location": "s3://lake/x"}), "key"),
+        (json!({"key": "auto://a/b", "location": "s3://lake/x"}), "key"),
+        (json!({"key": "auto://b", "location": "s3://lake/x"}), "key"),
         (json!([ORDERS, "s3://lake/x"]), "body"),
     ];
     for (spec, field) in table {
@@ -61,6 +63,20 @@ async fn wrong_specs_name_the_field() {
         assert_eq!((response.status_code, &body(&response)["field"]), (400, &json!(field)), "{response:?}");
         assert!(body(&response)["hint"].is_string(), "{response:?}");
     }
+}
+
+#[tokio::test]
+async fn a_key_may_leave_the_format_to_the_table() {
+    let api = Api::new();
+    api.load_orders();
+    let spec = json!({"key": ORDERS.replace("paimon", "auto"), "location": "s3://lake/warehouse/ods_db.db/orders"});
+    let first = api.post("/projects/7/assets", &spec).await;
+    assert_eq!((first.status_code, &body(&first)["key"]), (201, &json!(ORDERS)), "{first:?}");
+    let again = api.post("/projects/7/assets", &spec).await;
+    assert_eq!((again.status_code, &body(&again)["id"]), (200, &body(&first)["id"]));
+    // Nothing is said of another project's table.
+    let other = api.post("/projects/8/assets", &spec).await;
+    assert_eq!((other.status_code, &body(&other)["code"]), (409, &json!("GRANT_REQUESTED")), "{other:?}");
 }
 
 #[tokio::test]
@@ -149,6 +165,7 @@ async fn tables_seen_and_not_registered_are_listed() {
     let ports = api.world.quiet_ports();
     let seen = Unregistered {
         location: "s3://lake/warehouse/ods_db.db/strangers".to_owned(),
+        project: None,
         format: Some("paimon".parse().unwrap()),
         first_seen: "2026-01-01T00:00:00Z".parse().unwrap(),
         object: "s3://lake/warehouse/ods_db.db/strangers/snapshot/snapshot-1".to_owned(),
@@ -156,4 +173,44 @@ async fn tables_seen_and_not_registered_are_listed() {
     };
     assert!(assets::remember_unregistered(&ports, &seen).await.unwrap());
     golden("unregistered-assets", &api.get(&format!("{PROJECT}/unregistered-assets")).await);
+}
+
+#[tokio::test]
+async fn one_asset_is_read_without_its_registers() {
+    let api = Api::with_orders().await;
+    let answer = api.get(ORDERS_PATH).await;
+    golden("asset", &answer);
+    let shown = body(&answer);
+    assert_eq!((&shown["key"], &shown["state"]), (&json!(ORDERS), &Value::Null));
+    assert_eq!(api.get(&format!("{PROJECT}/assets/{ORDERS}")).await.status_code, 200, "a key that came decoded");
+    assert_eq!(api.get("/projects/8/assets/paimon%3A%2F%2Fods_db%2Forders").await.status_code, 404);
+}
+
+#[tokio::test]
+async fn lists_are_filtered() {
+    let api = Api::with_orders().await;
+    let keys = async |query: &str| -> Vec<Value> {
+        let items = body(&api.get(&format!("{PROJECT}/assets{query}")).await)["items"].as_array().unwrap().clone();
+        items.into_iter().map(|item| item["key"].clone()).collect()
+    };
+    assert_eq!(keys("?format=paimon").await, [ORDERS]);
+    assert!(keys("?format=delta").await.is_empty());
+    assert_eq!(keys("?prefix=paimon://ods_db/or").await, [ORDERS]);
+    assert!(keys("?prefix=paimon://dw").await.is_empty());
+    let wrong = api.get(&format!("{PROJECT}/assets?format=csv")).await;
+    assert_eq!((wrong.status_code, &body(&wrong)["field"]), (400, &json!("format")));
+    let events = format!("{PROJECT}/asset-events?assetKey=paimon%3A%2F%2Fods_db%2Forders");
+    let count =
+        async |query: &str| body(&api.get(&format!("{events}{query}")).await)["items"].as_array().unwrap().len();
+    let all = count("").await;
+    let taken = count("&kind=SNAPSHOT_COMMITTED&outcome=advanced").await;
+    assert!(taken > 0 && taken <= all, "{taken} of {all}");
+    assert_eq!(count("&kind=TAG_CREATED").await, 0);
+    api.post(&format!("{PROJECT}/asset-dependencies"), &crate::support::target("dwd", 5)).await;
+    let targets = async |query: &str| {
+        let listed = body(&api.get(&format!("{PROJECT}/asset-dependencies{query}")).await);
+        listed["items"].as_array().unwrap().len()
+    };
+    assert_eq!((targets("?workflow=5").await, targets("?workflow=6").await), (1, 0));
+    assert_eq!((targets("?verdict=WAITING").await, targets("?verdict=ready").await), (1, 0));
 }

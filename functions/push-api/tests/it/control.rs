@@ -94,7 +94,7 @@ async fn switches_stop_and_let_go() {
     assert_eq!(verdict(&api).await["reason"]["code"], "SWITCHED_OFF");
     assert_eq!(body(&api.get("/switch").await), json!({"scope": "global", "on": true}), "its own");
     let global = body(&api.put("/switch", &json!({"on": false})).await);
-    assert_eq!((&global["scope"], &global["off"]["by"]), (&json!("global"), &json!("api")));
+    assert_eq!((&global["scope"], &global["off"]["by"]), (&json!("global"), &json!("deployment")));
     for switch in ["/projects/7/switch", "/switch"] {
         assert!(triggers(&api).await.is_empty());
         assert_eq!(body(&api.put(switch, &json!({"on": true})).await)["on"], true);

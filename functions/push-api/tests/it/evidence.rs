@@ -141,7 +141,7 @@ async fn settings_are_registered_shown_and_changed() {
     let other = api.post("/projects/8/assets", &with(&json!({}))).await;
     assert_eq!(other.status_code, 409);
     assert_eq!(body(&api.get(&format!("{ORDERS_PATH}/state")).await)["settings"], more);
-    golden("error-setting", &api.post("/projects/7/assets", &with(&json!({"trust": "writer"}))).await);
+    golden("error-setting", &api.post("/projects/7/assets", &with(&json!({"trust": "anybody"}))).await);
     golden("error-setting-later", &api.post("/projects/7/assets", &with(&json!({"catalog": "glue"}))).await);
     golden("error-scan-interval", &api.post("/projects/7/assets", &with(&json!({"scanInterval": "30s"}))).await);
     let scanned = json!({"scanInterval": "1m", "keepConsumer": true});

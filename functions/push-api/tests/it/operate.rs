@@ -10,7 +10,7 @@ use lakebell_engine::ports::scheduler::CheckOutcome;
 use lakebell_testkit::{MemoryScheduler, StartFault};
 use serde_json::{Value, json};
 
-use crate::support::{Api, ORDERS_PREFIX, TARGETS, body, golden, logged, target};
+use crate::support::{Api, ORDERS_PREFIX, TARGETS, body, golden, logged, rest_event, target};
 
 const HISTORY: &str = "/projects/7/asset-trigger-history";
 const OBSERVE: &str = "/projects/7/assets/paimon%3A%2F%2Fods_db%2Forders/observe";
@@ -118,10 +118,16 @@ async fn a_target_is_paused_and_resumed() {
 }
 
 #[tokio::test]
-async fn who_says_nothing_is_the_api() {
+async fn who_says_nothing_is_the_token() {
     let api = with_target().await;
-    let paused = body(&api.send("POST", &format!("{TARGETS}/dwd/pause"), None).await);
-    assert_eq!(paused["evaluation"]["reason"]["actual"], "paused by api");
+    let pause = format!("{TARGETS}/dwd/pause");
+    let paused = body(&api.send("POST", &pause, None).await);
+    assert_eq!(paused["evaluation"]["reason"]["actual"], "paused by deployment");
+    api.send("POST", &format!("{TARGETS}/dwd/resume"), None).await;
+    let token = body(&api.post("/projects/7/tokens", &json!({"name": "on call", "rights": ["operate"]})).await);
+    let mut request = rest_event("POST", &pause, None);
+    request["headers"] = json!({"X-Api-Key": token["token"]});
+    assert_eq!(body(&api.raw(request).await)["evaluation"]["reason"]["actual"], "paused by on call");
 }
 
 #[tokio::test]
@@ -205,7 +211,7 @@ async fn each_decision_leads_to_its_own_status() {
         assert_eq!(decided.0, 200, "{decision}");
         assert_eq!((&decided.1["triggerStatus"], &decided.1["status"]["step"]), (&json!(status), &json!(step)));
         let detail = decided.1["log"].as_array().unwrap().last().unwrap()["detail"].as_str().unwrap().to_owned();
-        assert_eq!(detail, format!("{decision}, by api"));
+        assert_eq!(detail, format!("{decision}, by deployment"));
     }
 }
 

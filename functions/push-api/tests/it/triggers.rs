@@ -74,3 +74,53 @@ async fn one_trigger_is_read_by_its_key() {
     let wrong = api.get(&format!("{HISTORY}/NOT-A-KEY")).await;
     assert_eq!((wrong.status_code, &body(&wrong)["field"]), (400, &json!("triggerKey")));
 }
+
+/// The extras of the trigger that is listed first.
+async fn extras(api: &Api, query: &str) -> Value {
+    let key = body(&api.get(&format!("{HISTORY}?target=c")).await)["items"][0]["key"].as_str().unwrap().to_owned();
+    body(&api.get(&format!("{HISTORY}/{key}/extras{query}")).await)
+}
+
+#[tokio::test]
+async fn what_writers_attached_is_read_by_the_key_of_the_trigger() {
+    let api = with_triggers().await;
+    let events = format!("{PROJECT}/asset-events");
+    let attached = json!({"asset": ORDERS, "snapshotId": 4, "extra": {"rowCount": 12, "run": "r1"}});
+    let checked = json!({"asset": ORDERS, "snapshotId": 4, "check": "rows", "runAt": "2026-01-01T00:00:00Z",
+        "extra": {"seen": 12}});
+    let later = json!({"asset": ORDERS, "snapshotId": 4, "extra": {"run": "r2", "more": true}});
+    for (id, kind, data) in [
+        ("e1", "snapshot.committed", attached),
+        ("e2", "quality.check.passed", checked),
+        ("e3", "snapshot.committed", later),
+    ] {
+        api.post(&events, &cloud_event(id, kind, &data)).await;
+        api.work().await;
+    }
+    let listed = body(&api.get(&format!("{HISTORY}?target=c")).await);
+    let key = listed["items"][0]["key"].as_str().unwrap().to_owned();
+    let answer = api.get(&format!("{HISTORY}/{key}/extras")).await;
+    golden("trigger-extras", &answer);
+    let items = body(&answer)["items"].as_array().unwrap().clone();
+    let of_commit = items.iter().find(|item| item["snapshotId"] == "4").unwrap();
+    assert_eq!(
+        of_commit["extra"],
+        json!({"rowCount": 12, "run": "r1", "more": true}),
+        "the first word on a name stays"
+    );
+    assert_eq!(items.iter().find(|item| item["kind"] == "QUALITY_CHECK_PASSED").unwrap()["extra"], json!({"seen": 12}));
+    // Page by page.
+    let (mut seen, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = extras(&api, &format!("?limit=1{after}")).await;
+        seen.extend(page["items"].as_array().unwrap().clone());
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen, items);
+    let wrong = api.get(&format!("{HISTORY}/{key}/extras?after=eA")).await;
+    assert_eq!((wrong.status_code, &body(&wrong)["field"]), (400, &json!("after")));
+    assert_eq!(api.get(&format!("/projects/8/asset-trigger-history/{key}/extras")).await.status_code, 404);
+}

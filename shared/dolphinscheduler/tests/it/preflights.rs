@@ -12,7 +12,9 @@ use crate::support::{Bench, PROJECT, client, name};
 async fn a_workflow_is_found_by_code_and_by_name() {
     for profile in Profile::RELEASES {
         let bench = Bench::new(profile).await;
-        let startable = Preflight::Startable { workflow: bench.workflow, execution: ExecutionType::Parallel };
+        let known = Some("dwd_trade".to_owned());
+        let startable =
+            Preflight::Startable { workflow: bench.workflow, name: known, execution: ExecutionType::Parallel };
         assert_eq!(bench.preflight().await, startable, "{profile}");
         let by_name = WorkflowRef::Name("dwd_trade".to_owned());
         assert_eq!(bench.client.preflight(&name(), PROJECT, &by_name).await, startable, "{profile}");

@@ -24,6 +24,8 @@ pub struct Withdrawn {
     pub hold: Option<RewriteHold>,
     /// The triggers that took a withdrawn version, or may have, those of one project newest first.
     pub triggers: Vec<Consumed>,
+    /// How many more there are of other projects, which are told to whoever may read those alone.
+    pub of_others: usize,
     /// Whether every trigger of the projects concerned was looked at; the newest were.
     pub is_complete: bool,
 }
@@ -50,14 +52,16 @@ pub struct Consumed {
     pub is_certain: bool,
 }
 
-/// The report on an asset, computed from what is recorded. Without a held rewrite it is empty.
+/// The report on an asset for whoever may read one project, or all of them. It is computed from what is
+/// recorded. Without a held rewrite it is empty.
 ///
 /// Errors: `NotFound` where the asset is not registered.
-pub async fn withdrawn(ports: &Ports, asset: AssetId) -> Result<Withdrawn, EngineError> {
+pub async fn withdrawn(ports: &Ports, asset: AssetId, reader: Option<ProjectCode>) -> Result<Withdrawn, EngineError> {
     let (head, pointers) = observe::recorded(ports, asset).await?;
     let Some(hold) = head.value.state.hold.clone() else {
-        return Ok(Withdrawn { hold: None, triggers: Vec::new(), is_complete: true });
+        return Ok(Withdrawn { hold: None, triggers: Vec::new(), of_others: 0, is_complete: true });
     };
+    let mut of_others = 0;
     let mut triggers = Vec::new();
     let mut left = MAX_LOOKED_AT;
     let mut is_complete = true;
@@ -71,14 +75,19 @@ pub async fn withdrawn(ports: &Ports, asset: AssetId) -> Result<Withdrawn, Engin
             }
             let page = history::triggers(ports, project, left.min(PAGE), after.as_deref()).await?;
             left = left.saturating_sub(page.found.len());
-            triggers.extend(page.found.iter().filter_map(|trigger| consumed(&hold, asset, trigger)));
+            let found = page.found.iter().filter_map(|trigger| consumed(&hold, asset, trigger));
+            if reader.is_none_or(|reader| reader == project) {
+                triggers.extend(found);
+            } else {
+                of_others += found.count();
+            }
             match page.next {
                 Some(next) => after = Some(next),
                 None => break,
             }
         }
     }
-    Ok(Withdrawn { hold: Some(hold), triggers, is_complete })
+    Ok(Withdrawn { hold: Some(hold), triggers, of_others, is_complete })
 }
 
 /// The projects with targets on the asset, its own first. `0` owns no target.

@@ -1,22 +1,26 @@
 //! Which asset a writer means, and the names that writers claim for it.
 //!
 //! A table is found by its key, by its uuid where a look at the table has shown that, by its location and
-//! format, and last by a name. A name that a writer claims is kept as an alias and finds nothing until
-//! somebody who may register the table has confirmed it: a mistaken writer must not make one table of two.
+//! format, and last by a name. A name that a writer claims is kept as an alias and finds nothing until the
+//! table, its catalog or somebody who may register it has confirmed it: a mistaken writer must not make one
+//! table of two.
 
 use jiff::Timestamp;
 use lakebell_decoders::{CatalogName, TableRef};
 use lakebell_domain::asset::{AssetKey, Format};
-use lakebell_domain::ids::AssetId;
+use lakebell_domain::ids::{AssetId, TraceId};
 use lakebell_domain::lineage::FRESH;
 use serde::{Deserialize, Serialize};
 
+use super::{waiting, witness};
 use crate::ports::Ports;
 use crate::ports::items::{Key, Write, Written};
 use crate::records::{AssetHead, Resolved};
 use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::{EngineError, ErrorKind, layout, observe};
 
+/// Who claims the name that an asset's own settings give it.
+const BY_SETTINGS: &str = "the asset's settings";
 /// Most aliases of one asset that are kept.
 pub const MAX_ALIASES: usize = 32;
 
@@ -27,8 +31,11 @@ pub struct Alias {
     /// The name.
     #[serde(flatten)]
     pub name: CatalogName,
-    /// Whether somebody who may register the asset has confirmed it: until then it finds nothing.
+    /// Whether it is confirmed: until then it finds nothing.
     pub is_verified: bool,
+    /// What confirmed it: the table's location, the asset's catalog, or a token; absent where that was not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_by: Option<String>,
     /// Who claimed it first.
     pub by: String,
     /// When it was seen first.
@@ -130,34 +137,98 @@ async fn all(ports: &Ports, keys: &[Key], is_fine: impl Fn(&AssetHead) -> bool) 
 }
 
 /// Keeps the names that a writer claims for an asset that was found, and its uuid where the table itself
-/// has shown it. What was seen a short while ago is not written again.
-pub(super) async fn claim(ports: &Ports, asset: AssetId, table: &TableRef, by: &str) -> Result<(), EngineError> {
+/// has shown it. What was seen a short while ago is not written again. Returns the names that the table or
+/// its catalog has just confirmed.
+pub(super) async fn claim(
+    ports: &Ports,
+    asset: AssetId,
+    table: &TableRef,
+    by: &str,
+) -> Result<Vec<CatalogName>, EngineError> {
     if table.names.is_empty() && table.uuid.is_none() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let key = layout::aliases(asset);
     for _ in 0..MAX_LOST_RACES {
         let items = ports.items.get(&[layout::head(asset), key.clone()]).await?;
-        let Some(head) = store::pick(&items, &layout::head(asset)) else { return Ok(()) };
+        let Some(head) = store::pick(&items, &layout::head(asset)) else { return Ok(Vec::new()) };
         let head: AssetHead = store::decode(head)?.value;
         let known = store::pick(&items, &key).map(store::decode::<Aliases>).transpose()?;
         let rev = known.as_ref().map(|known| known.rev);
         let mut aliases = known.map(|known| known.value).unwrap_or_default();
         let now = ports.clock.now();
-        let mut is_changed = false;
-        for name in table.names.iter().filter(|name| !is_own(&head.key, name)) {
-            is_changed |= note(&mut aliases, name, by, now);
-        }
-        let mut actions = Vec::new();
-        if is_changed {
+        let foreign = table.names.iter().filter(|name| !is_own(&head.key, name));
+        let seen: Vec<CatalogName> = foreign.filter(|name| note(&mut aliases, name, by, now)).cloned().collect();
+        let (confirmed, mut actions) = bear_out(ports, asset, &head, &mut aliases, &seen).await?;
+        if !seen.is_empty() {
             let draft = store::draft(key.clone(), &aliases)?;
             actions.push(rev.map_or_else(|| Write::Create(draft.clone()), |rev| Write::Replace(draft.clone(), rev)));
         }
         if actions.is_empty() || store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
-            return keep_uuid(ports, asset, &head, table.uuid.as_deref()).await;
+            keep_uuid(ports, asset, &head, table.uuid.as_deref()).await?;
+            return Ok(confirmed);
         }
     }
     Err(store::lost_too_often("keep aliases").with("asset", asset))
+}
+
+/// Confirms those of some claimed names that the table or its catalog bears out; with the writes by which
+/// they find the asset.
+async fn bear_out(
+    ports: &Ports,
+    asset: AssetId,
+    head: &AssetHead,
+    aliases: &mut Aliases,
+    names: &[CatalogName],
+) -> Result<(Vec<CatalogName>, Vec<Write>), EngineError> {
+    let (mut confirmed, mut actions) = (Vec::new(), Vec::new());
+    for name in names {
+        let claimed = aliases.aliases.iter_mut().find(|alias| alias.name == *name && !alias.is_verified);
+        let Some(alias) = claimed else { continue };
+        let Some(witness) = witness::of_table(ports, head, name).await else { continue };
+        match store::get::<Resolved>(&*ports.items, layout::alias(name)).await? {
+            None => {
+                let resolved = Resolved { id: asset, project: None };
+                actions.push(Write::Create(store::draft(layout::alias(name), &resolved)?));
+            }
+            Some(there) if there.value.id == asset => {}
+            // Somebody has confirmed it for another asset; a person has to settle that.
+            Some(_) => continue,
+        }
+        alias.is_verified = true;
+        alias.confirmed_by = Some(witness.to_owned());
+        confirmed.push(name.clone());
+    }
+    Ok((confirmed, actions))
+}
+
+/// Has the table and its catalog asked about every name that is only claimed so far, and about what the asset
+/// is called there by its own settings, after they may have changed. Returns the names that are confirmed now.
+pub(crate) async fn confirm_claimed(
+    ports: &Ports,
+    asset: AssetId,
+    head: &AssetHead,
+) -> Result<Vec<CatalogName>, EngineError> {
+    let key = layout::aliases(asset);
+    for _ in 0..MAX_LOST_RACES {
+        let known = store::get::<Aliases>(&*ports.items, key.clone()).await?;
+        let rev = known.as_ref().map(|known| known.rev);
+        let mut aliases = known.map(|known| known.value).unwrap_or_default();
+        if let Some(own) = witness::own_name(head).filter(|own| !is_own(&head.key, own)) {
+            note(&mut aliases, &own, BY_SETTINGS, ports.clock.now());
+        }
+        let claimed = aliases.aliases.iter().filter(|alias| !alias.is_verified).map(|alias| alias.name.clone());
+        let claimed: Vec<CatalogName> = claimed.collect();
+        let (confirmed, mut actions) = bear_out(ports, asset, head, &mut aliases, &claimed).await?;
+        if confirmed.is_empty() {
+            return Ok(confirmed);
+        }
+        actions.push(Write::put(store::draft(key.clone(), &aliases)?, rev));
+        if store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
+            return Ok(confirmed);
+        }
+    }
+    Err(store::lost_too_often("confirm names").with("asset", asset))
 }
 
 /// A uuid finds the asset once the table's own metadata has it.
@@ -193,7 +264,14 @@ fn note(aliases: &mut Aliases, name: &CatalogName, by: &str, now: Timestamp) -> 
         let Some((oldest, _)) = claims.min_by_key(|(_, alias)| alias.last_seen) else { return false };
         aliases.aliases.remove(oldest);
     }
-    let alias = Alias { name: name.clone(), is_verified: false, by: by.to_owned(), first_seen: now, last_seen: now };
+    let alias = Alias {
+        name: name.clone(),
+        is_verified: false,
+        confirmed_by: None,
+        by: by.to_owned(),
+        first_seen: now,
+        last_seen: now,
+    };
     aliases.aliases.push(alias);
     true
 }
@@ -204,10 +282,23 @@ pub async fn aliases(ports: &Ports, asset: AssetId) -> Result<Aliases, EngineErr
     Ok(known.map(|known| known.value).unwrap_or_default())
 }
 
-/// Confirms a name of an asset, whether or not a writer has claimed it: from now on it finds the asset.
+/// Confirms a name of an asset, whether or not a writer has claimed it: from now on it finds the asset, and
+/// what was sent under it so far is worked on again.
 ///
 /// Errors: `Conflict` where it is another asset's.
-pub async fn confirm(ports: &Ports, asset: AssetId, name: &CatalogName, by: &str) -> Result<Aliases, EngineError> {
+pub async fn confirm(
+    ports: &Ports,
+    asset: AssetId,
+    name: &CatalogName,
+    by: &str,
+    trace: &TraceId,
+) -> Result<Aliases, EngineError> {
+    let aliases = keep_confirmed(ports, asset, name, by).await?;
+    waiting::reopen(ports, &waiting::of_name(name), trace).await?;
+    Ok(aliases)
+}
+
+async fn keep_confirmed(ports: &Ports, asset: AssetId, name: &CatalogName, by: &str) -> Result<Aliases, EngineError> {
     let key = layout::aliases(asset);
     for _ in 0..MAX_LOST_RACES {
         let known: Option<Stored<Aliases>> = store::get(&*ports.items, key.clone()).await?;
@@ -219,6 +310,7 @@ pub async fn confirm(ports: &Ports, asset: AssetId, name: &CatalogName, by: &str
             return Err(EngineError::new(ErrorKind::Conflict, message).with("field", "path"));
         };
         alias.is_verified = true;
+        alias.confirmed_by = Some(by.to_owned());
         let draft = store::draft(key.clone(), &aliases)?;
         let mut actions =
             vec![rev.map_or_else(|| Write::Create(draft.clone()), |rev| Write::Replace(draft.clone(), rev))];

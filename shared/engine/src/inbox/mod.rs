@@ -7,10 +7,14 @@
 mod accept;
 pub(crate) mod identity;
 mod reports;
+mod run;
+pub(crate) mod waiting;
+mod witness;
 mod work;
 
 pub use accept::{Accepted, accept};
 pub use identity::{Alias, Aliases, MAX_ALIASES, aliases, confirm};
+pub use waiting::MAX_REOPENED;
 pub use work::{Worked, send_again, work};
 
 use crate::history;
@@ -83,6 +87,9 @@ pub enum Progress {
         sends: u32,
         /// When it is sent again.
         due_at: Timestamp,
+        /// What became of it before, where it is worked on again.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        before: Vec<Became>,
     },
     /// It was worked on.
     Settled {
@@ -135,7 +142,7 @@ impl Letter {
         let now = ports.clock.now();
         let progress = match content {
             Content::Quarantined { .. } => Progress::Settled { at: now, became: Vec::new() },
-            _ => Progress::Stored { sends: 1, due_at: now + FIRST_RESEND },
+            _ => Progress::Stored { sends: 1, due_at: now + FIRST_RESEND, before: Vec::new() },
         };
         let receipt = receipt_of(project, &source, &id);
         Self { receipt, source, id, project, received_at: now, trace: trace.clone(), content, progress }
@@ -144,6 +151,11 @@ impl Letter {
     /// Whether it is still to be worked on.
     pub const fn is_stored(&self) -> bool {
         matches!(self.progress, Progress::Stored { .. })
+    }
+
+    /// Whether it was worked on before, and is again because a table of it was registered.
+    fn is_again(&self) -> bool {
+        matches!(&self.progress, Progress::Stored { before, .. } if !before.is_empty())
     }
 
     /// Whether the same event again may have another outcome: what stood against it may have gone.

@@ -9,15 +9,19 @@ use lakebell_domain::event::EventKind;
 use serde_json::Value;
 
 use crate::lineage::{Dataset, Flow, StartedBy};
-use crate::push::{Facts, MAX_RUN_ID, MAX_STATUS, Named, Pushed};
+use crate::push::{Facts, MAX_OPERATION, MAX_RUN_ID, MAX_STATUS, Named, Pushed};
 
 /// The event that a report stands for.
 pub(super) fn pushed(source: &str, id: String, asset: Named, report: &Report, received: Timestamp) -> Pushed {
     let mut facts = Facts::default();
     let kind = match &report.says {
         Says::Touched => EventKind::SnapshotCommitted,
-        Says::Committed { snapshot } => {
-            facts.snapshot_id = Some(snapshot.clone());
+        Says::Committed(committed) => {
+            facts.snapshot_id = Some(committed.snapshot.clone());
+            facts.ordinal = committed.ordinal;
+            facts.operation = committed.operation.as_deref().and_then(|name| short(name, MAX_OPERATION));
+            let stats = committed.stats.iter().map(|(name, number)| (name.clone(), Value::from(*number)));
+            facts.extra = stats.collect();
             EventKind::SnapshotCommitted
         }
         Says::Tagged { tag } => {

@@ -2,24 +2,27 @@
 
 use crate::ports::time::doubled;
 use jiff::SignedDuration;
-use lakebell_decoders::{Entry, TableRef};
+use lakebell_decoders::Entry;
 use lakebell_domain::asset::Format;
 use lakebell_domain::event::{EventKind, Outcome};
 use lakebell_domain::ids::TraceId;
 
-use super::{Became, Content, FIRST_RESEND, Letter, Progress, identity, reports};
+use super::{Became, Content, FIRST_RESEND, Letter, Progress, identity, reports, run, waiting};
 use crate::evaluate::Evaluated;
 use crate::lineage::{self, FoundLoop};
 use crate::ports::Ports;
 use crate::ports::items::{Item, Write};
 use crate::ports::queue::Message;
-use crate::push::{self, Named, Pushed, Receipt};
+use crate::push::{self, Accepted, Named, Pushed, Receipt};
 use crate::records::{Resolved, Unregistered};
 use crate::store::{self, Stored};
-use crate::{EngineError, ErrorKind, assets};
+use crate::{EngineError, ErrorKind, assets, observe};
 
 /// The longest pause between two sends of one letter.
 const LONGEST_RESEND: SignedDuration = SignedDuration::from_hours(1);
+
+/// The outcome of what is about a table that is not registered.
+const UNKNOWN: &str = "unknown";
 
 /// What came of a letter.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,12 +48,41 @@ pub async fn work(ports: &Ports, receipt: &str, trace: &TraceId) -> Result<Optio
         Content::Entry(entry) => of_entry(ports, &letter.value, entry, trace, &mut worked).await?,
         Content::Quarantined { .. } => {}
     }
-    let became = worked.became.iter().map(|(became, _)| became.clone()).collect();
+    let became = worked.became.iter().map(|(became, _)| became.clone());
+    let became = as_before(became.collect(), &letter.value);
     let settled = Letter { progress: Progress::Settled { at: ports.clock.now(), became }, ..letter.value.clone() };
     let action = Write::Replace(settled.draft()?, letter.rev);
     // Somebody else has worked on it at the same time: both did the same.
     store::write(&*ports.items, &*ports.random, &[action]).await?;
     Ok(Some(worked))
+}
+
+/// What became of a letter that is worked on again: where nothing is new, what it was the first time.
+fn as_before(mut became: Vec<Became>, letter: &Letter) -> Vec<Became> {
+    let Progress::Stored { before, .. } = &letter.progress else { return became };
+    for (now, before) in became.iter_mut().zip(before) {
+        let is_same = (now.kind, &now.about) == (before.kind, &before.about);
+        if is_same && now.outcome == Outcome::Duplicate.as_str() && before.outcome != UNKNOWN {
+            *now = before.clone();
+        }
+    }
+    became
+}
+
+async fn push(ports: &Ports, letter: &Letter, pushed: &Pushed, trace: &TraceId) -> Result<Accepted, EngineError> {
+    match letter.project {
+        Some(project) => Box::pin(push::push_from(ports, project, pushed, trace)).await,
+        None => Box::pin(push::push(ports, pushed, trace)).await,
+    }
+}
+
+/// Whether the table is not registered, or not any more.
+fn is_of_none(accepted: &Accepted) -> bool {
+    match &accepted.receipt {
+        Receipt::UnknownAsset => true,
+        Receipt::Looked(Outcome::Ignored(reason)) => reason == observe::DEREGISTERED,
+        Receipt::Looked(_) => false,
+    }
 }
 
 async fn event(
@@ -60,10 +92,22 @@ async fn event(
     trace: &TraceId,
     worked: &mut Worked,
 ) -> Result<(), EngineError> {
-    let done = match letter.project {
-        Some(project) => Box::pin(push::push_from(ports, project, pushed, trace)).await,
-        None => Box::pin(push::push(ports, pushed, trace)).await,
-    };
+    let mut done = push(ports, letter, pushed, trace).await;
+    if done.as_ref().is_ok_and(is_of_none) {
+        // Kept first and looked for again, so that a registration at the same time is not missed.
+        waiting::keep(ports, letter, &pushed.asset).await?;
+        remember(ports, letter, &pushed.asset).await?;
+        let again = push(ports, letter, pushed, trace).await;
+        // What was refused a moment ago is recorded, and the same once more is its repetition.
+        let is_repetition = |again: &Accepted| again.receipt == Receipt::Looked(Outcome::Duplicate);
+        let was_kept = done.as_ref().is_ok_and(|first| first.receipt != Receipt::UnknownAsset);
+        if !(was_kept && again.as_ref().is_ok_and(is_repetition)) {
+            done = again;
+        }
+    }
+    if letter.is_again() && !done.as_ref().is_ok_and(is_of_none) {
+        assets::forget_unregistered(ports, &seen_as(&pushed.asset), letter.project).await?;
+    }
     let became = |outcome: &str, reason: Option<String>| Became {
         kind: Some(pushed.kind),
         about: pushed.asset.to_string(),
@@ -76,7 +120,7 @@ async fn event(
             let came = match accepted.receipt {
                 Receipt::Looked(Outcome::Ignored(reason)) => became("ignored", Some(reason)),
                 Receipt::Looked(outcome) => became(outcome.as_str(), None),
-                Receipt::UnknownAsset => became("unknown", Some(unknown(&pushed.asset))),
+                Receipt::UnknownAsset => became(UNKNOWN, Some(unknown(&pushed.asset))),
             };
             worked.became.push((came, format));
             worked.evaluated.extend(accepted.evaluated);
@@ -109,32 +153,32 @@ async fn of_entry(
     trace: &TraceId,
     worked: &mut Worked,
 ) -> Result<(), EngineError> {
-    for skipped in &entry.content.skipped {
+    let content = run::merged(ports, letter, entry).await?;
+    for skipped in &content.skipped {
         let (about, reason) = (skipped.what.clone(), Some(skipped.why.clone()));
         worked.became.push((Became { kind: None, about, outcome: "skipped".to_owned(), reason }, None));
     }
-    if let Some(job) = &entry.content.job
+    if let Some(job) = &content.job
         && !(job.inputs.is_empty() && job.outputs.is_empty())
     {
         worked.loops.extend(lineage::record(ports, &reports::flow(job)).await?);
         let about = format!("job {}", job.name);
         worked.became.push((Became { kind: None, about, outcome: "lineage".to_owned(), reason: None }, None));
     }
-    for (at, report) in entry.content.reports.iter().enumerate() {
+    for (at, report) in content.reports.iter().enumerate() {
         let named = Named::Table(Box::new(report.table.clone()));
-        match named.find(ports).await? {
-            Some(asset) => {
-                // Names are claimed by those who may speak for the table.
-                let resolved = Resolved { id: asset, project: None };
-                let may_claim = match letter.project {
-                    Some(project) => assets::speaks_for(ports, project, &resolved).await?,
-                    None => true,
-                };
-                if may_claim {
-                    identity::claim(ports, asset, &report.table, &entry.source).await?;
+        if let Some(asset) = named.find(ports).await? {
+            // Names are claimed by those who may speak for the table.
+            let resolved = Resolved { id: asset, project: None };
+            let may_claim = match letter.project {
+                Some(project) => assets::speaks_for(ports, project, &resolved).await?,
+                None => true,
+            };
+            if may_claim {
+                for name in identity::claim(ports, asset, &report.table, &entry.source).await? {
+                    waiting::reopen(ports, &waiting::of_name(&name), trace).await?;
                 }
             }
-            None => remember(ports, letter, &report.table).await?,
         }
         let id = format!("{}#{at}", entry.id);
         let pushed = reports::pushed(&entry.source, id, named, report, letter.received_at);
@@ -143,19 +187,28 @@ async fn of_entry(
     Ok(())
 }
 
-/// Keeps a table that nobody has registered as seen.
-async fn remember(ports: &Ports, letter: &Letter, table: &TableRef) -> Result<(), EngineError> {
-    let location = match (&table.location, table.names.first()) {
-        (Some(location), _) => location.to_string(),
-        (None, Some(name)) => name.to_string(),
-        (None, None) => return Ok(()),
-    };
+/// By what a table that nobody has registered is listed.
+fn seen_as(named: &Named) -> String {
+    match named {
+        Named::Table(table) => match (&table.location, &table.key, table.names.first()) {
+            (Some(location), ..) => location.to_string(),
+            (None, Some(key), _) => key.to_string(),
+            (None, None, Some(name)) => name.to_string(),
+            (None, None, None) => table.name.clone(),
+        },
+        Named::Key(_) | Named::Location(_) => named.to_string(),
+    }
+}
+
+/// Keeps a table as seen that is not registered, or that the writer may not speak for: the two look alike.
+async fn remember(ports: &Ports, letter: &Letter, named: &Named) -> Result<(), EngineError> {
     let seen = Unregistered {
-        location,
-        format: table.format,
+        location: seen_as(named),
+        project: letter.project,
+        format: named.format(),
         first_seen: ports.clock.now(),
         object: format!("event {} of {}", letter.id, letter.source),
-        reason: identity::why_unknown(table).to_owned(),
+        reason: unknown(named),
     };
     assets::remember_unregistered(ports, &seen).await.map(|_| ())
 }
@@ -164,13 +217,13 @@ async fn remember(ports: &Ports, letter: &Letter, table: &TableRef) -> Result<()
 pub async fn send_again(ports: &Ports, item: &Item, trace: &TraceId) -> Result<bool, EngineError> {
     let letter: Stored<Letter> = store::decode(item)?;
     let now = ports.clock.now();
-    let Progress::Stored { sends, due_at } = letter.value.progress else { return Ok(false) };
+    let Progress::Stored { sends, due_at, before } = letter.value.progress else { return Ok(false) };
     if due_at > now {
         return Ok(false);
     }
     let pause = doubled(FIRST_RESEND, sends, LONGEST_RESEND);
     let receipt = letter.value.receipt.clone();
-    let again = Letter { progress: Progress::Stored { sends: sends + 1, due_at: now + pause }, ..letter.value };
+    let again = Letter { progress: Progress::Stored { sends: sends + 1, due_at: now + pause, before }, ..letter.value };
     let action = Write::Replace(again.draft()?, letter.rev);
     store::write(&*ports.items, &*ports.random, &[action]).await?;
     ports.queue.send(&Message::Letters { receipts: vec![receipt], trace: trace.clone() }).await?;

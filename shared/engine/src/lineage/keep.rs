@@ -1,6 +1,6 @@
 //! Edges and what workflows write, each in a bounded item of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lakebell_domain::ids::AssetId;
 use lakebell_domain::lineage::{Lineage, MAX_EDGES, Node, Noted, REMEMBERED, Via, Writes};
@@ -104,15 +104,19 @@ pub(super) async fn writes(ports: &Ports, started: &Started, outputs: &[Node]) -
     if outputs.is_empty() {
         return Ok(Vec::new());
     }
-    let new = note(ports, &layout::writes(started.project, &started.workflow), |writes, now| {
-        outputs.iter().map(|(id, key)| (*id, writes.wrote(*id, key, now))).collect()
-    })
-    .await?;
+    let mut new = BTreeSet::new();
+    for workflow in &started.workflow {
+        let at = layout::writes(started.project, workflow);
+        let noted = note(ports, &at, |writes, now| {
+            outputs.iter().map(|(id, key)| (*id, writes.wrote(*id, key, now))).collect()
+        });
+        new.extend(noted.await?);
+    }
     let mut found = Vec::new();
     for asset in new {
         for target in dependents(ports, asset).await? {
             let target = target.target;
-            let is_its_own = target.id.project == started.project && target.workflow == started.workflow;
+            let is_its_own = target.id.project == started.project && started.workflow.contains(&target.workflow);
             if is_its_own && !target.allows_self_loop {
                 let tables = outputs.get(&asset).cloned().into_iter().collect();
                 found.push(FoundLoop { target: target.id, tables });

@@ -5,9 +5,11 @@
 //! reads one item to know whether a target would write its own input.
 
 mod keep;
+mod names;
 mod show;
 mod walk;
 
+pub(crate) use names::keep_names;
 pub use show::{Direction, Shown, ShownEdge, ShownTarget, show};
 
 use std::collections::BTreeMap;
@@ -79,7 +81,8 @@ pub struct FoundLoop {
 /// The workflow that a flow belongs to, and its targets as far as they are known.
 struct Started {
     project: ProjectCode,
-    workflow: WorkflowRef,
+    /// By its name or its code, as the flow or the target has it, and by the other where that is known.
+    workflow: Vec<WorkflowRef>,
     target: Option<Target>,
 }
 
@@ -162,7 +165,8 @@ async fn heads(ports: &Ports, assets: &[AssetId]) -> Result<BTreeMap<AssetId, As
 async fn started(ports: &Ports, by: &StartedBy) -> Result<Option<Started>, EngineError> {
     let id = match by {
         StartedBy::Workflow(project, workflow) => {
-            return Ok(Some(Started { project: *project, workflow: workflow.clone(), target: None }));
+            let workflow = names::of_workflow(ports, *project, workflow).await?;
+            return Ok(Some(Started { project: *project, workflow, target: None }));
         }
         StartedBy::Target(id) => id.clone(),
         StartedBy::Trigger(key) => match store::get::<Trigger>(&*ports.items, layout::trigger(key)).await? {
@@ -172,7 +176,9 @@ async fn started(ports: &Ports, by: &StartedBy) -> Result<Option<Started>, Engin
     };
     let definition = store::get::<Definition>(&*ports.items, layout::definition(&id)).await?;
     let target = definition.map(|definition| definition.value.target);
-    Ok(target.map(|target| Started { project: id.project, workflow: target.workflow.clone(), target: Some(target) }))
+    let Some(target) = target else { return Ok(None) };
+    let workflow = names::of_workflow(ports, id.project, &target.workflow).await?;
+    Ok(Some(Started { project: id.project, workflow, target: Some(target) }))
 }
 
 /// What the workflow of a declaration is known to write.

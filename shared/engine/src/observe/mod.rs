@@ -13,11 +13,13 @@ mod iceberg;
 mod paimon;
 mod recognise;
 mod table;
+mod told;
 
 pub use findings::was_untold;
 pub use recognise::is_table_of;
 pub(crate) use recognise::{agree, format_at, format_found};
-pub(crate) use table::uuid_of;
+pub(crate) use table::{file_of, uuid_of};
+pub(crate) use told::told;
 
 use std::collections::BTreeSet;
 
@@ -29,7 +31,7 @@ use lakebell_domain::notice::Notice;
 use lakebell_domain::state::AssetState;
 use lakebell_domain::version::Ordinal;
 
-use crate::asset_settings::AssetSettings;
+use crate::asset_settings::{AssetSettings, Trust};
 use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Item, Write, Written};
@@ -38,6 +40,8 @@ use crate::records::{AssetHead, Pointer, Ring};
 use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::{EngineError, ErrorKind};
 
+/// Why evidence about a deregistered asset moves nothing.
+pub(crate) const DEREGISTERED: &str = "the asset is deregistered";
 /// How long events are kept: longer than any queue redelivers (14 days).
 pub const EVENT_RETENTION: SignedDuration = SignedDuration::from_hours(21 * 24);
 /// How long events of commits are kept of which some target looks at each one.
@@ -126,7 +130,7 @@ pub(crate) async fn observe_branch(ports: &Ports, hint: &Hint) -> Result<(Observ
     for _ in 0..MAX_GOES {
         let known = load(ports, hint.asset).await?;
         if known.head.value.deregistered_at.is_some() {
-            outcomes.push((EventKind::SnapshotCommitted, Outcome::Ignored("the asset is deregistered".to_owned())));
+            outcomes.push((EventKind::SnapshotCommitted, Outcome::Ignored(DEREGISTERED.to_owned())));
             return Ok((observed(hint.asset, known, outcomes), branches));
         }
         let head = &known.head.value;
@@ -237,6 +241,9 @@ async fn read(
         branch: head.key.branch(),
         now: ports.clock.now(),
     };
+    if head.settings.trust == Trust::Writer {
+        return Ok(told::recorded(state, look, &table()));
+    }
     // On the heap, because the future of a look is as large as that of its largest reader.
     let reading = match head.key.format() {
         Format::Paimon => Box::pin(paimon::Reader { table: table() }.read(state, ring, look)).await,

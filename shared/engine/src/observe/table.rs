@@ -156,3 +156,13 @@ pub(crate) fn uuid_of(state: &AssetState) -> Option<String> {
     let identity: Identity = note_of(state);
     identity.uuid.or(identity.table_id)
 }
+
+/// The name of the metadata file that a look at an Iceberg table has accepted last.
+pub(crate) fn file_of(state: &AssetState) -> Option<String> {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Accepted {
+        file: Option<String>,
+    }
+    note_of::<Accepted>(state).file.filter(|file| !file.is_empty())
+}

@@ -16,6 +16,8 @@ pub enum Preflight {
     Startable {
         /// Its code.
         workflow: WorkflowCode,
+        /// Its name, where the scheduler says it.
+        name: Option<String>,
         /// What the scheduler does with a start while another instance of it runs.
         execution: ExecutionType,
     },

@@ -19,6 +19,8 @@ pub const MAX_BACKFILL_ID: usize = 128;
 pub const MAX_RUN_ID: usize = 128;
 /// Longest status of a job, in bytes.
 pub const MAX_STATUS: usize = 64;
+/// Longest name of an operation, in bytes.
+pub const MAX_OPERATION: usize = 64;
 /// Largest `extra`, in bytes of JSON: it stands in an item with the event.
 pub const MAX_EXTRA: usize = 4_096;
 
@@ -125,6 +127,10 @@ fn look(pushed: &Pushed) -> Result<Look, Invalid> {
             None => Err(Invalid::new("data.tag", "the event names no tag", "give the tag's name")),
         },
         EventKind::SnapshotCommitted => {
+            if facts.operation.is_some() {
+                let hint = "give what the format calls it, as in APPEND";
+                text(facts.operation.as_ref(), "data.operation", MAX_OPERATION, hint)?;
+            }
             let ordinal = facts.snapshot_id.as_ref().and_then(|id| id.parse().ok());
             Ok(ordinal.map_or(Look::Whole, |ordinal| Look::At { ordinal: Ordinal(ordinal), etag: None }))
         }

@@ -2,15 +2,20 @@
 
 use lakebell_domain::event::{EventKind, Outcome, PushedEvidence, Source};
 
-use super::{Push, record, version};
+use super::{Push, attach, record, trusted, version};
 use crate::EngineError;
+use crate::asset_settings::Trust;
 use crate::observe::{self, Hint, Look, Observed};
 
 /// Looks at the asset. What it meant is what the look found, or why storage does not bear it out.
 pub(super) async fn follow(push: &Push<'_>, look: Look) -> Result<(Outcome, Observed), EngineError> {
     let hint = Hint { asset: push.asset, look, source: Source::Push, trace: push.trace.clone() };
     let mut observed = observe::observe(push.ports, &hint).await?;
+    if observed.head.value.settings.trust == Trust::Writer {
+        return Box::pin(trusted::take(push, observed)).await;
+    }
     let Some(reason) = unconfirmed(push, &observed).await? else {
+        attach::keep(push, &observed.head.value).await?;
         let outcome = observed.outcomes.last().map_or(Outcome::Duplicate, |(_, outcome)| outcome.clone());
         return Ok((outcome, observed));
     };
@@ -24,7 +29,7 @@ pub(super) async fn follow(push: &Push<'_>, look: Look) -> Result<(Outcome, Obse
 /// Why storage does not bear the event out, if it does not.
 async fn unconfirmed(push: &Push<'_>, observed: &Observed) -> Result<Option<String>, EngineError> {
     let head = &observed.head.value;
-    let Some(state) = head.live_state() else { return Ok(Some("the asset is deregistered".to_owned())) };
+    let Some(state) = head.live_state() else { return Ok(Some(observe::DEREGISTERED.to_owned())) };
     let facts = &push.pushed.facts;
     Ok(match (push.pushed.kind, &facts.snapshot_id, &facts.tag, facts.schema_id) {
         (EventKind::SnapshotCommitted, Some(id), ..) => {

@@ -4,9 +4,11 @@
 //! not (yet) confirm is kept with that as its outcome. Verdicts, schema decisions, backfills and
 //! recovered CDC lag are known to writers only: they are applied to the registers as they are told.
 
+mod attach;
 mod claim;
 mod hint;
 mod record;
+mod trusted;
 mod version;
 
 use lakebell_domain::digest::hex;
@@ -24,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-pub use self::claim::{MAX_BACKFILL_ID, MAX_EXTRA, MAX_RUN_ID, MAX_STATUS};
+pub use self::claim::{MAX_BACKFILL_ID, MAX_EXTRA, MAX_OPERATION, MAX_RUN_ID, MAX_STATUS};
 
 use self::claim::Claim;
 use crate::evaluate::{self, Evaluated};
@@ -32,7 +34,7 @@ use crate::inbox::identity;
 use crate::lineage::{Flow, FoundLoop};
 use crate::observe::{self, Hint, Look, Observed};
 use crate::ports::Ports;
-use crate::records::{Resolved, Unregistered};
+use crate::records::Resolved;
 use crate::{EngineError, assets, lineage};
 
 /// Kinds that can be pushed: all of them.
@@ -145,6 +147,12 @@ pub struct Facts {
     pub watermark: Option<Millis>,
     /// A partition, as in `dt=20240910/hour=05`.
     pub partition: Option<String>,
+    /// The place of the snapshot in the table's history, where its id tells no order.
+    pub ordinal: Option<u64>,
+    /// What the format calls what the commit did.
+    pub operation: Option<String>,
+    /// Rows that the commit added, less those that it removed.
+    pub records: Option<i64>,
     /// The status of a job, in its own words.
     pub status: Option<String>,
     /// What a job reads and writes.
@@ -158,7 +166,7 @@ pub struct Facts {
 pub enum Receipt {
     /// It was taken; this is what it meant for the asset's state.
     Looked(Outcome),
-    /// No such asset is registered; the table is kept as seen where its location is known.
+    /// No such asset is registered, or the writer may not speak for it.
     UnknownAsset,
 }
 
@@ -287,20 +295,7 @@ impl Push<'_> {
 async fn resolve(ports: &Ports, project: Option<ProjectCode>, pushed: &Pushed) -> Result<Option<AssetId>, EngineError> {
     let found = match &pushed.asset {
         Named::Key(key) => assets::resolve_key(ports, key).await?,
-        Named::Location(location) => {
-            let found = assets::resolve_location(ports, location, None).await?;
-            if found.is_none() {
-                let seen = Unregistered {
-                    location: location.to_string(),
-                    format: None,
-                    first_seen: ports.clock.now(),
-                    object: format!("event {} of {}", pushed.id, pushed.source),
-                    reason: "no asset is registered at this location".to_owned(),
-                };
-                assets::remember_unregistered(ports, &seen).await?;
-            }
-            found
-        }
+        Named::Location(location) => assets::resolve_location(ports, location, None).await?,
         Named::Table(table) => Box::pin(identity::find(ports, table)).await?.map(|id| Resolved { id, project: None }),
     };
     match (found, project) {

@@ -43,7 +43,7 @@ pub(super) async fn take(push: &Push<'_>, claim: &Writers) -> Result<(Outcome, O
     for _ in 0..MAX_LOST_RACES {
         let mut known = load(push.ports, push.asset).await?;
         let applied = if known.head.value.live_state().is_none() {
-            Applied::Refused("the asset is deregistered".to_owned())
+            Applied::Refused(observe::DEREGISTERED.to_owned())
         } else if matches!(claim, Writers::Watermark(_))
             && let Some(Outcome::Ignored(reason)) = known.head.value.settings.refuses_watermark()
         {

@@ -106,6 +106,19 @@ fn marked(head: &AssetHead, id: &str) -> Option<Mark> {
     here.filter(|mark| mark.version.position.epoch == state.epoch).max_by_key(|mark| mark.version.position).cloned()
 }
 
+/// A snapshot among those that are recorded, as far as they are still known.
+pub(super) async fn of_snapshot(push: &Push<'_>, head: &AssetHead, id: &str) -> Result<Option<Mark>, EngineError> {
+    if let Some(mark) = marked(head, id) {
+        return Ok(Some(mark));
+    }
+    let here = head.state.position();
+    let found = match ordinal_of(head.key.format(), id) {
+        Some(ordinal) => commits(push, &layout::commits_at(push.asset, Position { ordinal, ..here })).await?.pop(),
+        None => recent(push, id).await?,
+    };
+    Ok(found.filter(|mark| mark.version.position.epoch == here.epoch))
+}
+
 /// Whether a snapshot is a version that has been recorded, or lies before one.
 pub(super) async fn is_there(push: &Push<'_>, head: &AssetHead, id: &str) -> Result<bool, EngineError> {
     if marked(head, id).is_some() || head.state.table.as_ref().is_some_and(|table| table.snapshot_id == id) {

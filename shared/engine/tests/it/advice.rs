@@ -32,7 +32,7 @@ async fn declared() -> Deployment {
 async fn the_dispatcher_keeps_what_the_scheduler_says() {
     let d = declared().await;
     let refusal = Refusal { code: "HTTP_401".to_owned(), detail: "no".to_owned() };
-    let startable = |execution| Preflight::Startable { workflow: "11".parse().unwrap(), execution };
+    let startable = |execution| Preflight::Startable { workflow: "11".parse().unwrap(), name: None, execution };
     let table = [
         (startable(ExecutionType::Parallel), None),
         (startable(ExecutionType::Unknown), None),

@@ -2,6 +2,7 @@
 
 mod registers;
 mod settings;
+mod trusted;
 
 use std::time::Duration;
 

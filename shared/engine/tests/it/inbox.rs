@@ -1,5 +1,9 @@
 //! What writers send: stored in few calls, worked on later, each thing that it says with its outcome.
 
+mod names;
+mod registered_later;
+mod runs;
+
 use std::time::Duration;
 
 use lakebell_decoders::{CatalogName, Content as Said, Entry, Job, Mention, Report, Says, TableRef};
@@ -119,7 +123,7 @@ async fn what_one_thing_lacks_does_not_keep_the_others_back() {
     let reports = vec![touched("nowhere"), partition("no partition"), partition("dt=1"), check("1"), touched("a")];
     let outcomes = d.sent("1", entry("1", reports)).await;
     assert_eq!(outcomes, ["unknown", "refused", "advanced", "advanced", "duplicate"]);
-    let seen = lakebell_engine::assets::list_unregistered(&d.world.quiet_ports()).await.unwrap();
+    let seen = lakebell_engine::assets::list_unregistered(&d.world.quiet_ports(), None).await.unwrap();
     assert_eq!(seen[0].location, "s3://lake/wh/ods_db.db/nowhere");
 }
 
@@ -199,9 +203,9 @@ async fn a_claimed_name_finds_nothing_until_it_is_confirmed() {
     let by_name = TableRef { names: vec![name.clone()], ..TableRef::named("other.name") };
     let report = |id: &str| entry(id, vec![Report { table: by_name.clone(), says: Says::Touched, at: None }]);
     assert_eq!(d.sent("2", report("2")).await, ["unknown"]);
-    inbox::confirm(&ports, d.ids["a"], &name, "somebody").await.unwrap();
+    inbox::confirm(&ports, d.ids["a"], &name, "somebody", &trace()).await.unwrap();
     assert_eq!(d.sent("2", report("2")).await, ["duplicate"], "found, and nothing is new");
-    let taken = inbox::confirm(&ports, d.ids["b"], &name, "somebody").await.unwrap_err();
+    let taken = inbox::confirm(&ports, d.ids["b"], &name, "somebody", &trace()).await.unwrap_err();
     assert_eq!((taken.kind(), taken.message().contains("paimon")), (ErrorKind::Conflict, false), "{taken}");
 }
 

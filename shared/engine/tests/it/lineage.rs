@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use lakebell_domain::ids::{ProjectCode, TargetId};
 use lakebell_domain::target::WorkflowRef;
+use lakebell_engine::dispatch::Dispatcher;
 use lakebell_engine::lineage::{self, Dataset, Direction, Flow, FoundLoop, Shown, StartedBy};
+use lakebell_engine::ports::scheduler::{ExecutionType, Preflight};
 use lakebell_engine::ports::time::Clock as _;
 use lakebell_engine::push::Named;
 use lakebell_engine::{ErrorKind, targets};
@@ -189,4 +191,41 @@ async fn a_trigger_that_nobody_knows_makes_it_a_job_like_any_other() {
     let unknown = StartedBy::Trigger("0123456789abcdef0123456789abcdef".parse().unwrap());
     assert_eq!(d.flows(&flow(&["a"], &["b"], Some(unknown))).await, []);
     assert_eq!(edges(&d.lineage("a").await), ["1 paimon://ods_db/a -> paimon://ods_db/b by job spark/daily"]);
+}
+
+fn by_name() -> StartedBy {
+    StartedBy::Workflow(PROJECT, WorkflowRef::Name("dwd_daily".to_owned()))
+}
+
+/// The scheduler says that workflow 11 is `dwd_daily`.
+async fn asked(d: &Deployment) {
+    let name = Some("dwd_daily".to_owned());
+    let execution = ExecutionType::Parallel;
+    d.scheduler.set_preflight(Some(Preflight::Startable { workflow: "11".parse().unwrap(), name, execution }));
+    let dispatcher = Dispatcher { ports: d.world.ports(), scheduler: d.scheduler.clone() };
+    dispatcher.advise(&target_id("t")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_workflow_that_is_declared_by_its_code_is_the_one_that_writers_name() {
+    let d = Deployment::with(&["a", "b"]).await;
+    d.declare(&spec("t", &[("g", json!("any"), &["a", "b"])])).await;
+    assert_eq!(d.flows(&flow(&["a"], &["b"], Some(by_name()))).await, [], "nobody has said that it is the same one");
+    assert_eq!(d.warnings("t").await, Vec::<String>::new());
+    asked(&d).await;
+    let warnings = d.warnings("t").await;
+    assert!(warnings[0].starts_with("self-loop: the workflow writes paimon://ods_db/b"), "{warnings:?}");
+    // From now on it is seen at once.
+    let found = d.flows(&flow(&["b"], &["a"], Some(by_name()))).await;
+    assert_eq!((found[0].target.clone(), found[0].tables.clone()), (target_id("t"), vec![key("a")]));
+    d.world.tap.take_log();
+    asked(&d).await;
+    let calls: Vec<Op> = d.world.tap.take_log().into_iter().map(|call| call.op).collect();
+    assert_eq!(calls, [Op::Get, Op::Get, Op::Write], "the names are known");
+    // A declaration of the same workflow by the other name is refused alike.
+    let other = json!({"name": "u", "workflowDefinitionCode": 11, "groups": [{"name": "g",
+        "dependencies": [{"asset": key("a")}]}]});
+    let other = serde_json::from_value(other).unwrap();
+    let refused = targets::declare(&d.world.quiet_ports(), PROJECT, &other, &trace()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::SelfLoop);
 }

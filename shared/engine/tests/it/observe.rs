@@ -241,7 +241,7 @@ async fn a_table_that_nobody_registered_is_kept_as_seen() {
     assert!(matches!(first, Watched::UnknownTable { is_new: true, .. }));
     let again = d.watcher.created(&created, &trace()).await.unwrap();
     assert!(matches!(again, Watched::UnknownTable { is_new: false, .. }));
-    let seen = lakebell_engine::assets::list_unregistered(&d.world.quiet_ports()).await.unwrap();
+    let seen = lakebell_engine::assets::list_unregistered(&d.world.quiet_ports(), None).await.unwrap();
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].location, "s3://lake/x/y.db/z");
 }

@@ -1,5 +1,6 @@
 //! Which triggers consumed what a rewrite withdrew.
 
+use lakebell_domain::ids::ProjectCode;
 use lakebell_engine::history::{self, MAX_LOOKED_AT, Withdrawn};
 use lakebell_engine::observe::{self, Hint, Look};
 
@@ -7,7 +8,7 @@ use crate::support::{Deployment, spec, trace};
 
 impl Deployment {
     async fn withdrawn(&self) -> Withdrawn {
-        history::withdrawn(&self.world.quiet_ports(), self.ids["a"]).await.unwrap()
+        history::withdrawn(&self.world.quiet_ports(), self.ids["a"], None).await.unwrap()
     }
 
     async fn look_whole(&self) {
@@ -34,7 +35,7 @@ async fn a_rollback_names_every_trigger_above_what_is_left_newest_first() {
     let mut d = started(4).await;
     d.declare(&spec("other", &[("g", "all".into(), &["b"])])).await;
     d.commit("b", "APPEND").await;
-    assert_eq!(d.withdrawn().await, Withdrawn { hold: None, triggers: Vec::new(), is_complete: true });
+    assert_eq!(d.withdrawn().await, Withdrawn { hold: None, triggers: Vec::new(), of_others: 0, is_complete: true });
 
     d.table("a").rollback_to(2);
     d.look_whole().await;
@@ -63,4 +64,17 @@ async fn a_report_looks_at_the_newest_triggers_and_says_where_it_stopped() {
     d.look_whole().await;
     let report = d.withdrawn().await;
     assert_eq!((report.triggers.len(), report.is_complete), (MAX_LOOKED_AT, false));
+}
+
+#[tokio::test]
+async fn triggers_of_other_projects_are_counted_and_not_shown() {
+    let mut d = started(2).await;
+    d.table("a").rollback_to(1);
+    d.look_whole().await;
+    let ports = d.world.quiet_ports();
+    let of = |project| history::withdrawn(&ports, d.ids["a"], Some(ProjectCode(project)));
+    let own = of(7).await.unwrap();
+    assert_eq!((own.triggers.len(), own.of_others), (1, 0));
+    let other = of(8).await.unwrap();
+    assert_eq!((other.triggers.len(), other.of_others, other.is_complete), (0, 1, true));
 }

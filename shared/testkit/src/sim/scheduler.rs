@@ -250,7 +250,7 @@ impl Scheduler for Port {
             WorkflowRef::Code(code) => *code,
             WorkflowRef::Name(_) => WorkflowCode(1),
         };
-        Preflight::Startable { workflow, execution: ExecutionType::Parallel }
+        Preflight::Startable { workflow, name: None, execution: ExecutionType::Parallel }
     }
 
     async fn start(&self, _: &ConnectionName, request: &StartRequest) -> StartOutcome {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
-use lakebell_domain::ids::{AttemptId, ProjectCode, TriggerKey};
+use lakebell_domain::event::Event;
+use lakebell_domain::ids::{AssetId, AttemptId, ProjectCode, TriggerKey};
 use lakebell_engine::layout;
 use lakebell_engine::ports::items::{Draft, Item, ItemStore, Key, Write, Written};
 use lakebell_engine::rules::Records;
@@ -61,6 +62,14 @@ pub(super) async fn time_has_come(
 }
 
 impl Scene {
+    /// Every kept event of an asset, by a consistent scan of the table.
+    pub(crate) async fn kept_events(&self, asset: AssetId) -> Vec<Event> {
+        let items = items_of(&self.dynamodb, &self.local.table).await;
+        let partition = layout::asset(asset);
+        let own = items.iter().filter(|item| item.key.pk == partition && item.key.sk.starts_with("E#"));
+        own.map(|item| serde_json::from_str(&item.doc).unwrap()).collect()
+    }
+
     /// Everything that is recorded of the test's project, by a consistent scan of the table.
     pub(crate) async fn records(&self) -> Records {
         let items = items_of(&self.dynamodb, &self.local.table).await;

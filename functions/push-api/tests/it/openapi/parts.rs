@@ -1,15 +1,18 @@
 //! Parameters, and the schemas that several operations share.
 
 use lakebell_domain::access::Rights;
-use lakebell_domain::asset::WrittenKey;
+use lakebell_domain::asset::{Format, WrittenKey};
+use lakebell_domain::event::EventKind;
+use lakebell_domain::reason::Verdict;
 use lakebell_domain::target::{DependencyRecord, TargetSpec};
 use lakebell_engine::ErrorKind;
 use lakebell_engine::assets::AssetSpec;
-use lakebell_engine::push::PUSHABLE;
 use lakebell_push_api::Code;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
+
+use super::events;
 
 /// Schemas of the code's own types, and those of answers.
 pub(super) struct Schemas(SchemaGenerator);
@@ -122,10 +125,6 @@ pub(super) fn or_null(mut schema: Value) -> Value {
 #[allow(clippy::too_many_lines)] // a list of schemas, one after the other
 fn shared() -> Vec<(&'static str, Value)> {
     let codes: Vec<&str> = ErrorKind::ALL.into_iter().map(Code::Engine).chain(Code::OWN).map(Code::as_str).collect();
-    let types: Vec<String> = PUSHABLE
-        .into_iter()
-        .map(|kind| format!("io.lakebell.{}.v1", kind.as_str().to_lowercase().replace('_', ".")))
-        .collect();
     let problem = object(
         &[
             ("type", json!({"type": "string", "format": "uri"})),
@@ -136,15 +135,6 @@ fn shared() -> Vec<(&'static str, Value)> {
             ("traceId", string()),
         ],
         &[("field", string()), ("hint", string()), ("limit", integer())],
-    );
-    let event = open_object(
-        &[
-            ("specversion", json!({"const": "1.0"})),
-            ("id", json!({"type": "string", "minLength": 1, "maxLength": 255})),
-            ("source", json!({"type": "string", "minLength": 1, "maxLength": 1_024})),
-            ("type", json!({"enum": types})),
-        ],
-        &[("time", moment()), ("data", json!({"type": "object"})), ("data_base64", string())],
     );
     let pushed = object(
         &[("eventId", json!({"type": ["string", "null"]})), ("status", json!({"enum": ["stored", "refused"]}))],
@@ -183,7 +173,7 @@ fn shared() -> Vec<(&'static str, Value)> {
             ("firstSeen", moment()),
             ("lastSeen", moment()),
         ],
-        &[],
+        &[("confirmedBy", string())],
     );
     let state = open_object(
         &[("epoch", integer()), ("schema", json!({"type": "object"})), ("quality", json!({"type": "object"}))],
@@ -249,7 +239,8 @@ fn shared() -> Vec<(&'static str, Value)> {
     let token = object(&token.0, &token.1);
     vec![
         ("Problem", problem),
-        ("CloudEvent", event),
+        ("CloudEvent", events::event(&the("EventData"))),
+        ("EventData", events::data()),
         ("PushedEvent", pushed),
         ("OutcomeOfEvent", outcome),
         ("AliasOfAsset", alias),
@@ -268,6 +259,7 @@ fn shared() -> Vec<(&'static str, Value)> {
                 &[
                     ("hold", json!({"type": ["object", "null"]})),
                     ("triggers", list(&json!({"type": "object"}))),
+                    ("ofOthers", integer()),
                     ("isComplete", boolean()),
                 ],
                 &[],
@@ -349,6 +341,11 @@ pub(super) fn in_path(name: &str) -> Value {
             json!({"type": "string", "pattern": "^[0-9a-f]{1,16}$"}),
             json!("0123456789abcdef"),
         ),
+        "auditId" => (
+            "Id of the audit",
+            json!({"type": "string", "pattern": "^[0-9a-f]{1,32}$"}),
+            json!("0123456789abcdef0123456789abcdef"),
+        ),
         "name" => {
             ("Name of the connection", json!({"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$"}), json!("default"))
         }
@@ -360,11 +357,6 @@ pub(super) fn in_path(name: &str) -> Value {
         "eventId" => {
             ("Id of the event", json!({"type": "string", "minLength": 1, "maxLength": 255}), json!("01JHQ3X0Z4"))
         }
-        "auditId" => (
-            "Id of the audit",
-            json!({"type": "string", "pattern": "^[0-9a-f]{1,32}$"}),
-            json!("0123456789abcdef0123456789abcdef"),
-        ),
         "queue" => {
             ("Queue that the messages came from", json!({"enum": ["hints", "evaluate", "dispatch"]}), json!("dispatch"))
         }
@@ -383,6 +375,14 @@ pub(super) fn in_query(name: &str) -> Value {
         "limit" => ("Most items of the page", json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50})),
         "after" => ("`next` of the page before", text()),
         "assetKey" => ("Key of the asset", text()),
+        "format" => ("Only of this format", json!({"enum": Format::ALL.map(Format::as_str)})),
+        "prefix" => ("Only those whose key begins like this, as in paimon://ods_db/", text()),
+        "kind" => ("Only events of this kind", json!({"enum": EventKind::ALL.map(EventKind::as_str)})),
+        "outcome" => (
+            "Only events with this outcome",
+            json!({"enum": ["advanced", "maintenance", "duplicate", "superseded", "ignored"]}),
+        ),
+        "verdict" => ("Only targets with this verdict", json!({"enum": Verdict::ALL.map(Verdict::as_str)})),
         "workflow" => ("Code or name of the workflow", text()),
         "target" => ("Name of the target", text()),
         "status" => (

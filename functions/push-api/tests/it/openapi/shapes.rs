@@ -178,6 +178,23 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
             );
             answers(page(&item), "assets")
         }
+        Operation::ReadAsset => {
+            let shown = object(
+                &[
+                    ("id", string()),
+                    ("key", string()),
+                    ("project", integer()),
+                    ("location", string()),
+                    ("registeredAt", moment()),
+                    ("rev", integer()),
+                    ("settings", the("AssetSettings")),
+                    ("table", or_null(json!({"type": "object"}))),
+                    ("trouble", or_null(json!({"type": "object"}))),
+                ],
+                &[],
+            );
+            answers(shown, "asset")
+        }
         Operation::ReadAssetState => {
             let more = [("project", integer()), ("registeredAt", moment()), ("rev", integer())];
             answers(open_object(&[&asset[..], &more].concat(), &[]), "asset-state").fits(&["evidence-state"])
@@ -212,7 +229,7 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
                     ("object", string()),
                     ("reason", string()),
                 ],
-                &[],
+                &[("project", integer())],
             );
             answers(page(&item), "unregistered-assets")
         }
@@ -338,6 +355,21 @@ pub(super) fn shape(operation: Operation, schemas: &mut Schemas) -> Shape {
         }
         Operation::ListTriggers => answers(page(&the("Trigger")), "triggers"),
         Operation::ReadTrigger => answers(the("Trigger"), "trigger"),
+        Operation::ReadExtras => {
+            let item = object(
+                &[("assetKey", string()), ("kind", string()), ("ordinal", integer()), ("recordedAt", moment())],
+                &[("snapshotId", string()), ("rows", integer()), ("extra", json!({"type": "object"}))],
+            );
+            let shown = object(
+                &[
+                    ("extraInstances", list(&integer())),
+                    ("items", list(&item)),
+                    ("next", json!({"type": ["string", "null"]})),
+                ],
+                &[],
+            );
+            answers(shown, "trigger-extras")
+        }
         Operation::RedriveTrigger => answers(the("MovedTrigger"), "trigger-redriven").may_take(by()),
         Operation::SkipTrigger => answers(the("MovedTrigger"), "trigger-skipped").may_take(by()),
         Operation::DecideTrigger => {
