@@ -143,8 +143,12 @@ impl Table {
         self.paimon.expire_below(first);
     }
 
-    /// Takes a snapshot away for a moment.
+    /// Takes a snapshot away for a moment, where an older one stays: without one nobody can tell that from
+    /// an expiry.
     pub(super) fn hide(&mut self, ordinal: u64, step: u64, until: jiff::Timestamp) {
+        if self.current(ordinal - 1).is_none() {
+            return;
+        }
         let key = self.key(ordinal);
         let Some(bytes) = self.storage.get_now(BUCKET, &key) else { return };
         self.storage.remove(BUCKET, &key);
