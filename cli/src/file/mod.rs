@@ -13,7 +13,7 @@ use std::path::Path;
 use lakebell_domain::Invalid;
 use lakebell_domain::asset::{FormatChoice, Location, WrittenKey};
 use lakebell_domain::ids::{ProjectCode, TargetId};
-use lakebell_domain::target::{DependencyRecord, LATER_KEYS, TargetSpec, gather};
+use lakebell_domain::target::{DependencyRecord, TargetSpec, gather};
 use lakebell_engine::assets::AssetSpec;
 use lakebell_engine::ports::scheduler::ConnectionSpec;
 use lakebell_engine::records::Warehouse;
@@ -128,10 +128,6 @@ fn in_file(path: &Path, field: &str, error: &serde_saphyr::Error) -> CliError {
     let problem = problem.strip_suffix(", set DuplicateKeyPolicy in Options if acceptable").unwrap_or(problem);
     let place = Place { path: path.to_owned(), line, column };
     let field = if field == "." { String::new() } else { field.to_owned() };
-    if let Some(later) = LATER_KEYS.into_iter().find(|key| problem.starts_with(&format!("unknown field `{key}`"))) {
-        let problem = format!("`{later}` is not available in this version");
-        return CliError::InFile { place, field, problem, hint: "leave it out".to_owned() };
-    }
     // A refused text is told with its reason, as `field: problem; hint`.
     let (problem, hint) = match problem.rsplit_once("; ") {
         Some((problem, hint)) => (problem, hint),

@@ -1,7 +1,6 @@
 //! Bodies: bounded JSON, and errors that name the field.
 
 use lakebell_domain::Invalid;
-use lakebell_domain::target::LATER_KEYS;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -115,7 +114,7 @@ fn said(field: String, message: &str) -> Invalid {
         && let Some((name, expected)) = rest.split_once('`')
     {
         let field = if field.is_empty() || field.ends_with(name) { or_body(field) } else { format!("{field}.{name}") };
-        if LATER_KEYS.contains(&name) || LATER_OF_ASSETS.contains(&name) {
+        if LATER_OF_ASSETS.contains(&name) {
             return Invalid::new(field, format!("`{name}` is not available in this version"), "leave it out");
         }
         let hint = expected.trim_start_matches(", expected").replace("there are no fields", "no fields");
@@ -178,8 +177,8 @@ mod tests {
             (
                 target(r#"{"partitionKey": "dt"}"#),
                 "partitionKey",
-                "`partitionKey` is not available in this version",
-                "leave it out",
+                "`partitionKey` is not known",
+                "use `asset`, `alias`",
             ),
             (target(r#"{"assett": "x"}"#), "assett", "`assett` is not known", "use `asset`, `alias`"),
             (target(r#"{"asset": "paimon://a/b", "alias": "a-b"}"#), "alias", "", "use 1 to 64"),
@@ -191,10 +190,7 @@ mod tests {
             assert!(found.2.starts_with(hint), "{found:?}");
         }
         let found = refused::<TargetSpec>(r#"{"partitionKey": "dt", "groups": []}"#);
-        assert_eq!(
-            (found.0.as_str(), found.1.as_str()),
-            ("partitionKey", "`partitionKey` is not available in this version")
-        );
+        assert_eq!((found.0.as_str(), found.1.as_str()), ("partitionKey", "`partitionKey` is not known"));
         let found = refused::<TargetSpec>("{}");
         assert_eq!((found.0.as_str(), found.1.as_str()), ("groups", "it is missing"));
         let found = refused::<AssetSpec>(r#"{"key": "paimon://a/b", "location": "/tmp/x"}"#);

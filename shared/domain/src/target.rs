@@ -24,9 +24,6 @@ use crate::asset::AssetKey;
 use crate::ids::{Alias, AssetId, ConnectionName, GroupName, TargetId, TaskCode, WorkflowCode};
 use crate::policy::{Coalesce, Mode, PartitionFrom, Policies, StartAs};
 
-/// Keys of conditions that a later version has, and that this one refuses by name.
-pub const LATER_KEYS: [&str; 1] = ["partitionKey"];
-
 /// Most members of one group: a claim reads and names each of them.
 pub const MAX_GROUP_MEMBERS: usize = 99;
 /// Most groups of one target.

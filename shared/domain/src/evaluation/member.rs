@@ -92,8 +92,9 @@ pub(super) fn at_hand<'a>(inputs: &Inputs<'a>, group: &GroupName, member: &Membe
 /// Whether a member that may be absent has failed, which blocks its group. An older version that failed
 /// does not, once a newer one has passed.
 pub(super) fn has_failed(inputs: &Inputs<'_>, member: &Member) -> bool {
-    let state = inputs.assets.get(&member.asset).and_then(AssetView::live);
-    state.is_some_and(|state| failed_version(state, &member.conditions).is_some())
+    let state = || inputs.assets.get(&member.asset).and_then(AssetView::live);
+    member.conditions.must_not_fail()
+        && state().is_some_and(|state| failed_version(state, &member.conditions).is_some())
 }
 
 /// The newest version with a verdict, where it failed and must not.

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::WorkflowRef;
 use super::selector::AssetSelector;
 use super::spec::{DependencySpec, GroupSpec, TargetSpec, default_group};
-use super::{LATER_KEYS, WorkflowRef};
 use crate::Invalid;
 use crate::ids::{GroupName, TaskCode, WorkflowCode};
 
@@ -315,9 +315,6 @@ fn from_millis(watermark: &mut Value) -> Result<(), Invalid> {
 /// serde's sentence about one key, as field, problem and hint.
 fn refused(name: &str, message: &str) -> Invalid {
     let field = format!("conditionJson.{name}");
-    if LATER_KEYS.contains(&name) {
-        return Invalid::new(field, format!("`{name}` is not available in this version"), "leave it out");
-    }
     if message.starts_with("unknown field") {
         return Invalid::new(field, format!("`{name}` is not known"), HINT);
     }

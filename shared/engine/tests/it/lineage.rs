@@ -80,7 +80,7 @@ async fn tables_of_other_projects_are_not_told_of() {
 }
 
 #[tokio::test]
-async fn a_declaration_of_a_known_self_loop_is_refused() {
+async fn case_41_a_declaration_of_a_known_self_loop_is_refused() {
     let d = Deployment::with(&["a", "b"]).await;
     assert_eq!(d.flows(&flow(&["a"], &["b"], Some(of_workflow(11)))).await, [], "nobody depends on it yet");
     let mut looping = spec("t", &[("g", json!("all"), &["a", "b"])]);

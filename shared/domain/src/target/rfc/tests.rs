@@ -94,7 +94,7 @@ fn a_wrong_record_names_the_key() {
     let condition =
         |condition: Value| json!([record(ORDERS, json!({})), record(PAYMENTS, json!({"conditionJson": condition}))]);
     let table = [
-        (condition(json!({"partitionKey": "dt=1"})), "partitionKey", "`partitionKey` is not available in this version"),
+        (condition(json!({"partitionKey": "dt=1"})), "partitionKey", "`partitionKey` is not known"),
         (condition(json!({"qualitystatus": "PASSED"})), "qualitystatus", "`qualitystatus` is not known"),
         (condition(json!({"qualityStatus": "FAILED"})), "qualityStatus", "unknown variant `FAILED`"),
         (condition(json!({"every": {"period": "1d"}})), "every", "a window without a time zone"),

@@ -47,7 +47,7 @@ async fn a_minimum_interval_holds_the_second_start_back() {
 }
 
 #[tokio::test]
-async fn a_deadline_is_told_once_and_ends_with_a_start() {
+async fn case_85_a_member_never_advances_and_the_deadline_is_told_once() {
     let mut d = Deployment::with(&["a", "b"]).await;
     d.declare(&with(&["a", "b"], &json!({"deadline": {"within": "30m"}}))).await;
     d.commit("a", "APPEND").await;
