@@ -155,7 +155,8 @@ pub(crate) async fn withdrawn(api: &Api, project: ProjectCode, key: &AssetKey) -
     let of_others = answer["ofOthers"].as_u64().unwrap_or_default();
     if of_others > 0 {
         text = if answer["triggers"].as_array().is_some_and(Vec::is_empty) { String::new() } else { text };
-        let _ = writeln!(text, "{of_others} triggers of other projects took withdrawn versions; their owners see them.");
+        let _ =
+            writeln!(text, "{of_others} triggers of other projects took withdrawn versions; their owners see them.");
     }
     Ok(Report::new(text, answer))
 }
