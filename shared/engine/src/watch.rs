@@ -23,8 +23,8 @@ use crate::{EngineError, ErrorKind};
 
 /// How long a function may go on believing which asset lives at a location.
 pub const LOCATION_CACHE: SignedDuration = SignedDuration::from_secs(60);
-/// The same where nobody has registered it: short, because commits after its registration must not wait
-/// for the next scan.
+/// The same where nobody has registered it and no warehouse holds it. Whether somebody has registered it
+/// meanwhile is looked up all the same: a commit right after that must not wait for the next scan.
 pub const UNKNOWN_CACHE: SignedDuration = SignedDuration::from_secs(5);
 /// Most branches of one table whose assets are looked at with a file that holds them.
 const MAX_BRANCHES: usize = 16;
@@ -160,10 +160,14 @@ impl Watcher {
     ) -> Result<(Option<AssetId>, bool), EngineError> {
         let name = format!("{location}@{}", commit.branch.as_deref().unwrap_or_default());
         let now = self.ports.clock.now();
-        if let Some(known) = self.remembered(&name, now) {
-            return Ok((known, false));
+        let remembered = self.remembered(&name, now);
+        if let Some(Some(known)) = remembered {
+            return Ok((Some(known), false));
         }
         let mut found = assets::at_location(&self.ports, location, commit.branch.as_deref()).await?;
+        if found.is_none() && remembered.is_some() {
+            return Ok((None, false));
+        }
         if found.is_none() && commit.branch.is_none() {
             found = self.discover(location, commit.format, trace).await?;
         }

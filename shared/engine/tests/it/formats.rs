@@ -201,6 +201,25 @@ async fn a_table_that_is_not_there_yet_is_taken_at_its_word() {
 }
 
 #[tokio::test]
+async fn a_commit_right_after_the_registration_of_a_table_that_was_unknown_is_not_passed_over() {
+    let lake = Lake::new("delta://sales/orders");
+    let commit = |version: u64| format!("_delta_log/{version:020}.json");
+    lake.put(&commit(0), "{\"commitInfo\":{}}\n");
+    for is_new in [true, false] {
+        let watched = lake.notify(&commit(0)).await;
+        assert!(matches!(watched, Watched::UnknownTable { is_new: it, .. } if it == is_new), "{watched:?}");
+    }
+    lake.world.tap.take_log();
+    lake.notify(&commit(0)).await;
+    let calls: Vec<Op> = lake.world.tap.take_log().into_iter().map(|call| call.op).collect();
+    assert_eq!(calls, [Op::Get], "one that stays unknown costs one read");
+    lake.register().await;
+    lake.put(&commit(1), "{\"commitInfo\":{}}\n");
+    assert!(matches!(lake.notify(&commit(1)).await, Watched::Observed { .. }));
+    assert_eq!(lake.state().await.table.unwrap().snapshot_id, "1");
+}
+
+#[tokio::test]
 async fn a_warehouse_of_any_format_finds_its_tables() {
     let lake = Lake::new("delta://sales/orders");
     lake.put("_delta_log/00000000000000000000.json", "{\"commitInfo\":{}}\n");
