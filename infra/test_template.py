@@ -201,6 +201,13 @@ class Access(unittest.TestCase):
         self.assertEqual(settings[0]["ThrottlingRateLimit"], {"Ref": "ApiRateLimit"})
         self.assertEqual(settings[0]["ThrottlingBurstLimit"], {"Ref": "ApiBurstLimit"})
 
+    def test_what_the_gateway_answers_itself_makes_writers_send_again(self):
+        answers = {answer["ResponseType"]: answer for answer in of_type("AWS::ApiGateway::GatewayResponse").values()}
+        self.assertEqual(set(answers), {"THROTTLED", "DEFAULT_5XX"})
+        for answer in answers.values():
+            self.assertEqual(answer["StatusCode"], "503")
+            self.assertIn("gatewayresponse.header.Retry-After", answer["ResponseParameters"])
+
     def test_paths_are_not_logged_because_some_hold_a_token(self):
         for name, stage in of_type("AWS::ApiGateway::Stage").items():
             self.assertNotIn("AccessLogSetting", stage, name)

@@ -151,5 +151,12 @@ pub(crate) async fn withdrawn(api: &Api, project: ProjectCode, key: &AssetKey) -
         let took = trigger.get("to").map_or_else(String::new, snapshot);
         table.row([at(trigger, "/trigger"), at(trigger, "/target"), took, certain.to_owned()]);
     }
-    Ok(Report::new(table.or("No trigger took what was withdrawn."), answer))
+    let mut text = table.or("No trigger took what was withdrawn.");
+    let of_others = answer["ofOthers"].as_u64().unwrap_or_default();
+    if of_others > 0 {
+        text = if answer["triggers"].as_array().is_some_and(Vec::is_empty) { String::new() } else { text };
+        let _ =
+            writeln!(text, "{of_others} triggers of other projects took withdrawn versions; their owners see them.");
+    }
+    Ok(Report::new(text, answer))
 }

@@ -85,4 +85,7 @@ fn withdrawn_versions_are_listed() {
     stub.fix(path, 200, json!({ "hold": null, "triggers": [trigger], "isComplete": true }));
     let out = stub.run(&["withdrawn", "paimon://d/orders"]).succeeded().out;
     assert!(out.contains(KEY) && out.contains("7/dwd") && out.contains("yes"), "{out}");
+    stub.fix(path, 200, json!({ "hold": null, "triggers": [], "ofOthers": 2, "isComplete": true }));
+    let out = stub.run(&["withdrawn", "paimon://d/orders"]).succeeded().out;
+    assert_eq!(out, "2 triggers of other projects took withdrawn versions; their owners see them.\n");
 }

@@ -151,7 +151,10 @@ impl Route {
     /// The poll of a waiting task is none: most take nothing, and one that does is recorded with its
     /// trigger under a key of its own.
     pub fn is_write(&self) -> bool {
-        self.method != "GET" && !matches!(self.needs, Needs::AnyToken | Needs::Right(Right::Read | Right::Sensor))
+        // An audit is asked for with the right to read, and is kept.
+        let reads = matches!(self.needs, Needs::AnyToken | Needs::Right(Right::Read | Right::Sensor))
+            && self.operation != Operation::AskAudit;
+        self.method != "GET" && !reads
     }
 
     /// Whether its path names a project.

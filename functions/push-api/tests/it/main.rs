@@ -17,6 +17,7 @@ mod grants;
 mod keys;
 mod logs;
 mod once;
+mod one_commit;
 mod openapi;
 mod operate;
 mod rights;

@@ -76,10 +76,13 @@ impl Memory {
         self.marks.insert((group.clone(), asset), mark);
     }
 
-    /// A trigger that takes this has been claimed.
-    pub(crate) fn claimed(&mut self, target: &Target, combination: Combination) {
+    /// A trigger that takes this has been claimed. A group that keeps to itself and is merely taken over
+    /// stays where its own trigger had brought it.
+    pub(crate) fn claimed(&mut self, target: &Target, all: &BTreeMap<AssetId, History>, combination: Combination) {
+        let ready = target.groups.iter().filter(|group| self.is_ready(group, all));
+        let ready: BTreeSet<GroupName> = ready.map(|group| group.name.clone()).collect();
         for (asset, (_, to)) in &combination.taken {
-            for group in target.groups.iter().filter(|group| moves(group, &combination.groups, *asset)) {
+            for group in target.groups.iter().filter(|group| moves(group, &ready, *asset)) {
                 let mark = self.marks.entry((group.name.clone(), *asset)).or_default();
                 mark.claimed = mark.claimed.max(*to);
             }

@@ -153,7 +153,7 @@ impl World {
     pub(crate) fn claim(&mut self) -> Option<TriggerKey> {
         let ClaimPlan { claim, cursor } = self.evaluate().plan?;
         let combination = self.memory.evaluate(&self.target, &self.histories).expect("the reference sees nothing");
-        self.memory.claimed(&self.target, combination);
+        self.memory.claimed(&self.target, &self.histories, combination);
         let key = claim.key.clone();
         let replaced = claim.inherits.as_ref().map(|inherits| inherits.from.clone());
         let trace = "t".parse().unwrap();

@@ -1,5 +1,6 @@
 //! What writers send: stored in few calls, worked on later, each thing that it says with its outcome.
 
+mod lifecycle;
 mod names;
 mod registered_later;
 mod runs;

@@ -137,3 +137,28 @@ async fn a_name_that_is_another_assets_stays_a_claim() {
     let key: AssetKey = KEY.parse().unwrap();
     assert_eq!(assets::lookup(&d.world.quiet_ports(), &key).await.unwrap(), Some(d.ids["orders"]));
 }
+
+#[tokio::test]
+async fn a_uuid_finds_what_has_shown_it_and_comes_before_location_and_name() {
+    let d = iceberg(&json!({})).await;
+    let uuid = Some("85f616f1-4c4e-412a-9119-bd72cf73c9ba".to_owned());
+    let report = |id: &str, table: TableRef| entry(id, vec![Report { table, says: Says::Touched, at: None }]);
+    let by_uuid = TableRef { uuid: uuid.clone(), ..TableRef::named("by uuid") };
+    assert_eq!(d.sent("1", report("1", by_uuid.clone())).await, ["unknown"], "nobody has told of it beside the table");
+    let location = Some("s3://lake/wh/sales/orders".parse().unwrap());
+    let both = TableRef { location, uuid, ..TableRef::named("both") };
+    assert_eq!(d.sent("2", report("2", both.clone())).await, ["duplicate"]);
+    assert_eq!(d.sent("3", report("3", by_uuid.clone())).await, ["duplicate"]);
+    let moved = TableRef { location: Some("s3://lake/elsewhere".parse().unwrap()), ..by_uuid };
+    assert_eq!(d.sent("4", report("4", moved)).await, ["duplicate"], "a uuid comes before the location");
+    // A uuid that the table's metadata does not have is not kept, and does not find it by a name either.
+    let wrong = Some("00000000-0000-4000-8000-000000000000".to_owned());
+    let lies = TableRef { uuid: wrong.clone(), ..both };
+    d.sent("5", report("5", lies)).await;
+    let named = TableRef {
+        names: CatalogName::new("", &["sales", "orders"]).into_iter().collect(),
+        uuid: wrong,
+        ..TableRef::named("x")
+    };
+    assert_eq!(d.sent("6", report("6", named)).await, ["unknown"], "another table has the name by now");
+}
