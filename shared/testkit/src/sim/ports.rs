@@ -17,6 +17,7 @@ use lakebell_engine::ports::time::{Clock, Random};
 use lakebell_engine::{EngineError, ErrorKind};
 
 use super::job::Job;
+use super::menu::REWRITTEN;
 use super::shared::Outside;
 use crate::{MemoryCatalogs, SeededRandom};
 
@@ -101,6 +102,25 @@ impl Port {
     fn is_torn(&self) -> bool {
         let mut state = self.outside.state();
         !state.is_calm && state.dice.chance(300) && state.may_happen()
+    }
+
+    /// What was read of a table may be long past when it is worked on: the reader is held up, and often the
+    /// table is rolled back meanwhile.
+    fn may_be_held_up(&self, key: &str) {
+        let until = self.outside.in_seconds(1);
+        let mut state = self.outside.state();
+        let is_at_risk = state.profile.has_rewrites && !state.is_calm;
+        if !is_at_risk || state.dice.below(60) > 0 || !state.may_happen() {
+            return;
+        }
+        state.hold_up(self.worker);
+        let name = key.split('/').nth(2).unwrap_or_default().to_owned();
+        let by = 1 + state.dice.below(3) as u64;
+        let is_rolled_back = REWRITTEN.contains(&name.as_str()) && state.dice.below(2) == 0;
+        let table = state.tables.get_mut(&name).filter(|_| is_rolled_back);
+        if table.is_some_and(|table| table.begin_rollback(by, until)) {
+            state.tell(format!("table {name} is rolled back"));
+        }
     }
 
     fn below(&self, bound: usize) -> usize {
@@ -207,12 +227,16 @@ impl Port {
 impl TableStorage for Port {
     async fn open(&self, bucket: &str, key: &str) -> Result<Option<Opened>, EngineError> {
         let fault = self.enter(|| format!("read {key}"), false).await?;
-        answered(fault, self.outside.storage.open(bucket, key).await?)
+        let opened = self.outside.storage.open(bucket, key).await?;
+        self.may_be_held_up(key);
+        answered(fault, opened)
     }
 
     async fn list(&self, bucket: &str, listing: Listing<'_>) -> Result<Vec<Listed>, EngineError> {
         let fault = self.enter(|| format!("list {}", listing.prefix), false).await?;
-        answered(fault, self.outside.storage.list(bucket, listing).await?)
+        let listed = self.outside.storage.list(bucket, listing).await?;
+        self.may_be_held_up(listing.prefix);
+        answered(fault, listed)
     }
 
     async fn folders(

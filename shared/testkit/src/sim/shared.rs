@@ -50,6 +50,8 @@ pub(super) struct State {
     written_at: BTreeMap<AssetId, u64>,
     /// Which worker holds the lease of a trigger.
     leased_by: BTreeMap<TriggerKey, u64>,
+    /// Workers in a call that takes long, and until which step.
+    pub(super) held_up: BTreeMap<u64, u64>,
     /// The workers that sweep.
     pub(super) sweepers: BTreeSet<u64>,
     /// How often the sweeps have sent a trigger.
@@ -95,6 +97,13 @@ impl Counts {
 }
 
 impl State {
+    /// The call that this worker is in takes long.
+    pub(super) fn hold_up(&mut self, worker: u64) {
+        let until = self.step + 50 + self.dice.below(500) as u64;
+        self.held_up.insert(worker, until);
+        self.tell(format!("worker {worker} is held up until step {until}"));
+    }
+
     pub(super) fn new(plan: Plan, profile: Profile) -> Self {
         let seed = plan.seed;
         Self {
@@ -110,6 +119,7 @@ impl State {
             records: Records::default(),
             written_at: BTreeMap::new(),
             leased_by: BTreeMap::new(),
+            held_up: BTreeMap::new(),
             sweepers: BTreeSet::new(),
             swept: BTreeMap::new(),
             wrong: Vec::new(),

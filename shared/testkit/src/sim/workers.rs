@@ -28,8 +28,6 @@ struct Worker {
     id: u64,
     job: Job,
     deadline: Timestamp,
-    /// The step until which its call takes.
-    busy_until: u64,
     flag: Arc<Flag>,
     future: Pin<Box<dyn Future<Output = Result<(), EngineError>>>>,
 }
@@ -76,15 +74,19 @@ impl Workers {
         // What the function is told of its end is by its own clock.
         let future = job::run(port, job.clone(), now + FUNCTION + SignedDuration::from_secs(skew));
         let flag = Arc::new(Flag(AtomicBool::new(true)));
-        self.at_work.push(Worker { id, job, deadline: now + FUNCTION, busy_until: 0, flag, future: Box::pin(future) });
+        self.at_work.push(Worker { id, job, deadline: now + FUNCTION, flag, future: Box::pin(future) });
     }
 
     /// One of those that can go on does, up to its next call. Says whether any could.
     pub(super) fn go_on(&mut self) -> bool {
-        let step = self.outside.state().step;
-        let can_go_on = |worker: &Worker| worker.flag.0.load(Ordering::Relaxed) && worker.busy_until <= step;
+        let mut state = self.outside.state();
+        let step = state.step;
+        state.held_up.retain(|_, until| *until > step);
+        let can_go_on =
+            |worker: &Worker| worker.flag.0.load(Ordering::Relaxed) && !state.held_up.contains_key(&worker.id);
         let ready: Vec<usize> = (0..self.at_work.len()).filter(|at| can_go_on(&self.at_work[*at])).collect();
-        let Some(at) = self.outside.state().dice.pick(&ready) else { return false };
+        let Some(at) = state.dice.pick(&ready) else { return false };
+        drop(state);
         let worker = &mut self.at_work[at];
         worker.flag.0.store(false, Ordering::Relaxed);
         let waker = Waker::from(Arc::clone(&worker.flag));
@@ -96,14 +98,12 @@ impl Workers {
     }
 
     /// A call of one of them takes long: a great deal happens before it goes on.
-    pub(super) fn hold_one_up(&mut self) {
-        let all: Vec<usize> = (0..self.at_work.len()).collect();
+    pub(super) fn hold_one_up(&self) {
+        let all: Vec<u64> = self.at_work.iter().map(|worker| worker.id).collect();
         let mut state = self.outside.state();
-        let Some(at) = state.dice.pick(&all) else { return };
-        let worker = &mut self.at_work[at];
-        worker.busy_until = state.step + 50 + state.dice.below(500) as u64;
-        let line = format!("worker {} is held up until step {}", worker.id, worker.busy_until);
-        state.tell(line);
+        if let Some(worker) = state.dice.pick(&all) {
+            state.hold_up(worker);
+        }
     }
 
     /// One of them dies where it is.
