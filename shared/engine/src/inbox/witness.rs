@@ -134,7 +134,7 @@ mod tests {
         CatalogName::new(catalog, path).unwrap()
     }
 
-    fn asked(setting: Value, name: &CatalogName) -> Option<NameInCatalog> {
+    fn asked(setting: &Value, name: &CatalogName) -> Option<NameInCatalog> {
         let Ok(Catalog::Remote(own)) = serde_json::from_value(setting.clone()) else { panic!("{setting}") };
         asked_for(&own, name).map(|asked| match asked {
             RemoteCatalog::Rest(rest) => rest.table,
@@ -183,7 +183,7 @@ mod tests {
             (&signed, name("arn:aws:glue:us-east-1:123456789012", &["sales", "orders"]), false),
         ];
         for (setting, name, is_asked) in table {
-            let asked = asked(setting.clone(), &name);
+            let asked = asked(setting, &name);
             assert_eq!(asked.is_some(), is_asked, "{setting} {name}");
             if let Some(NameInCatalog { database, table }) = asked {
                 assert_eq!((database.as_deref(), table.as_deref()), (Some("sales"), Some("orders")));
