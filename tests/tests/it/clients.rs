@@ -69,9 +69,9 @@ async fn what_dbt_s_tests_find_comes_by_its_openlineage_wrapper_and_by_its_resul
     let (base, endpoint) = lineage_of(url);
     run_by(DBT_PYTHON, "dbt_client.py", &["build", at, base, &endpoint, token]).await.unwrap();
     until("the assertions of dbt's tests", PATIENCE, async || {
-        let taken = checks(&scene, &table).await;
+        let on_record = checks(&scene, &table).await;
         let expected = ["QUALITY_CHECK_FAILED not_null_orders_amount", "QUALITY_CHECK_PASSED not_null_orders_id"];
-        if expected.iter().all(|check| taken.contains(*check)) { Ok(()) } else { Err(taken) }
+        if expected.iter().all(|check| on_record.contains(*check)) { Ok(()) } else { Err(on_record) }
     })
     .await;
     assert_eq!(scene.why("dwd").await["verdict"], "BLOCKED_BY_QUALITY");
