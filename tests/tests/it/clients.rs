@@ -55,11 +55,11 @@ async fn what_dbt_s_tests_find_comes_by_its_openlineage_wrapper_and_by_its_resul
     let mut table = scene.table("orders");
     let asset = json!({"key": table.asset, "location": table.location(), "bindVerdict": "latest"});
     scene.post("/assets", &asset).await.expect(&[201]);
-    table.append().await;
-    scene.reaches(&table, 1).await;
     let mut target = Scene::target(&scene.connection().await, "dwd", 77, &json!("all"), &[&table]);
     target["groups"][0]["dependencies"][0]["qualityStatus"] = json!("PASSED");
     scene.declare(&target).await;
+    table.append().await;
+    scene.reaches(&table, 1).await;
 
     // dbt names no table of the lake: a person says once which one the model is.
     let (namespace, name) = identity.trim().split_once(' ').unwrap();
