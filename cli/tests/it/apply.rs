@@ -241,7 +241,7 @@ fn records_of_the_rfc_are_applied() {
     assert!(refused.err.contains("records.json:5:76\n  field  [1].assetKey"), "{}", refused.err);
     fs::write(&path, RECORDS.replace("\"snapshotRequired\": true", "\"partitionKey\": \"dt\"")).unwrap();
     let refused = apply(&stub, &path, &[]);
-    assert!(refused.err.contains("`partitionKey` is not available in this version"), "{}", refused.err);
+    assert!(refused.err.contains("`partitionKey` is not known"), "{}", refused.err);
     assert!(refused.err.contains("records.json:3:"), "{}", refused.err);
     fs::write(&path, r#"{"workflowDefinitionCode": 1, "assetKey": "paimon://a/b", "timeoutMinutes": 0}"#).unwrap();
     let refused = apply(&stub, &path, &[]);

@@ -42,7 +42,7 @@ pub(super) enum Job {
     /// A writer's check has ended.
     Check(Check),
     /// A backfill began or ended.
-    Backfill { id: u32, has_ended: bool },
+    Backfill { table: String, id: u64, has_ended: bool },
     /// A person's request.
     Ask(Request),
 }
@@ -95,8 +95,8 @@ pub(super) async fn run(port: Port, job: Job, deadline: Timestamp) -> Result<(),
         Job::Pass => compensate::pass(&ports, &trace, deadline).await.map(|_| ()),
         Job::Sweep => compensate::sweep(&ports, &trace).await.map(|_| ()),
         Job::Check(check) => Box::pin(push::push(&ports, &pushed_check(check), &trace)).await.map(|_| ()),
-        Job::Backfill { id, has_ended } => {
-            Box::pin(push::push(&ports, &pushed_backfill(id, has_ended), &trace)).await.map(|_| ())
+        Job::Backfill { table, id, has_ended } => {
+            Box::pin(push::push(&ports, &pushed_backfill(&table, id, has_ended), &trace)).await.map(|_| ())
         }
         Job::Ask(request) => answer(&port, &ports, request, &trace).await,
     }
@@ -203,10 +203,10 @@ fn pushed_check(check: Check) -> Pushed {
     pushed("q", format!("check-{ordinal}-{run}"), kind, facts)
 }
 
-fn pushed_backfill(id: u32, has_ended: bool) -> Pushed {
+fn pushed_backfill(table: &str, id: u64, has_ended: bool) -> Pushed {
     let kind = if has_ended { EventKind::BackfillCompleted } else { EventKind::BackfillStarted };
     let facts = Facts { backfill_id: Some(format!("b{id}")), ..Facts::default() };
-    pushed("f", format!("backfill-{id}-{has_ended}"), kind, facts)
+    pushed(table, format!("backfill-{id}-{has_ended}"), kind, facts)
 }
 
 /// What an error of a job means: it comes again, it was answered, or the engine has a defect.

@@ -37,7 +37,7 @@ pub(super) struct Run {
     /// Which variant of a target was asked for last; `None` for undeclared.
     pub(super) wanted: std::collections::BTreeMap<String, Option<usize>>,
     checks: u32,
-    backfills: u32,
+    backfills: u64,
     /// Checks that were told or will be.
     pub(super) checked: Vec<Check>,
 }
@@ -316,8 +316,9 @@ impl Run {
         if state.dice.below(5) == 0 && state.profile.has("backfilled") {
             let id = self.backfills;
             self.backfills += 1;
-            state.pending.push(Job::Backfill { id, has_ended: false });
-            state.pending.push(Job::Backfill { id, has_ended: true });
+            for has_ended in [false, true] {
+                state.pending.push(Job::Backfill { table: "f".to_owned(), id, has_ended });
+            }
             return;
         }
         let newest = state.tables.get("q").map_or(0, Table::newest);
