@@ -115,12 +115,14 @@ impl Port {
         }
         state.hold_up(self.worker);
         let name = key.split('/').nth(2).unwrap_or_default().to_owned();
-        let by = 1 + state.dice.below(3) as u64;
+        let by = 1 + state.dice.below(2) as u64;
         let is_rolled_back = REWRITTEN.contains(&name.as_str()) && state.dice.below(2) == 0;
         let table = state.tables.get_mut(&name).filter(|_| is_rolled_back);
         if table.is_some_and(|table| table.begin_rollback(by, until)) {
             state.tell(format!("table {name} is rolled back"));
-            // Somebody else writes the state meanwhile. The one that is registered again has it from nobody.
+            // Nobody else is told of the table, and somebody writes its state without a look at it. The one that
+            // is registered again has it from nobody.
+            state.pending.retain(|job| !matches!(job, Job::Notify { table, .. } if *table == name));
             if name != "e" {
                 let id = 1_000_000 + state.step;
                 state.pending.push(Job::Backfill { table: name, id, has_ended: true });
