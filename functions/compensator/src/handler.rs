@@ -103,7 +103,7 @@ mod tests {
             let payload = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
             let world = tick(payload).await;
             let queries = world.tap.count(lakebell_testkit::Op::Query);
-            assert_eq!(queries, 33, "both registries, 16 shards each, and the list of warehouses");
+            assert_eq!(queries, 34, "both registries, 16 shards each, the warehouses and the connections");
             assert_eq!(world.tap.count(lakebell_testkit::Op::Index), 16);
         }
     }
