@@ -3,13 +3,17 @@
 // The comments are the help texts that a terminal shows, so no Markdown.
 #![allow(clippy::doc_markdown)]
 
+mod access;
+
+pub(crate) use access::{GrantsCommand, TokenArgs, TokensCommand};
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
-use lakebell_domain::access::Right;
 use lakebell_domain::asset::{AssetKey, Location};
-use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TargetName, TokenId, TriggerKey};
+use lakebell_domain::ids::{ConnectionName, InstanceId, ProjectCode, TargetName, TriggerKey};
+use lakebell_engine::ports::dead_letters::DeadQueue;
 
 /// Starts DolphinScheduler workflows when lakehouse tables have new data
 #[derive(Debug, Parser)]
@@ -315,34 +319,9 @@ pub(crate) enum DeadLettersCommand {
     List,
     /// Put them back into the queue that they came from; do so when their cause is mended
     Drain {
-        /// The queue; without it, all of them
+        /// The queue: hints, evaluate or dispatch; without it, all of them
         queue: Option<DeadQueue>,
     },
-}
-
-/// A queue with dead letters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DeadQueue {
-    /// Notifications
-    Hints,
-    /// Targets to evaluate and assets to look at
-    Evaluate,
-    /// Triggers to carry on
-    Dispatch,
-}
-
-impl DeadQueue {
-    /// All of them.
-    pub(crate) const ALL: [Self; 3] = [Self::Hints, Self::Evaluate, Self::Dispatch];
-
-    /// The word for paths.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Hints => "hints",
-            Self::Evaluate => "evaluate",
-            Self::Dispatch => "dispatch",
-        }
-    }
 }
 
 /// `audit`.
@@ -439,73 +418,6 @@ pub(crate) enum SensorVersion {
     /// As 3.3
     #[value(name = "3.4")]
     V3_4,
-}
-
-/// `grants`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum GrantsCommand {
-    /// List grants, and what is asked for
-    List,
-    /// Let another project read an asset and depend on it
-    Give {
-        /// The asset
-        key: AssetKey,
-        /// The other project
-        #[arg(long, value_name = "CODE")]
-        to: ProjectCode,
-    },
-    /// Take a grant back, or refuse what is asked for
-    TakeBack {
-        /// The asset
-        key: AssetKey,
-        /// The other project
-        #[arg(long, value_name = "CODE")]
-        from: ProjectCode,
-    },
-}
-
-/// `tokens`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum TokensCommand {
-    /// Make a token; it is shown this once
-    Create(TokenArgs),
-    /// List tokens and what they may do
-    List,
-    /// Give a token a new secret, which is shown this once
-    Rotate {
-        /// Its id, as `list` shows it
-        id: TokenId,
-        /// How long the old secret stays good, in hours
-        #[arg(long, value_name = "HOURS", default_value_t = 24)]
-        overlap: u16,
-    },
-    /// End a token at once
-    Revoke {
-        /// Its id, as `list` shows it
-        id: TokenId,
-    },
-}
-
-/// `tokens create`.
-#[derive(Debug, Args)]
-pub(crate) struct TokenArgs {
-    /// What it is for, in a few words
-    pub(crate) name: String,
-    /// What it may do: read, evidence, declare, operate, sensor, admin
-    #[arg(long, value_name = "RIGHT", value_delimiter = ',', required = true)]
-    pub(crate) rights: Vec<Right>,
-    /// How long it is good, in days
-    #[arg(long, value_name = "DAYS", default_value_t = 90)]
-    pub(crate) life: u16,
-    /// For writers that cannot set headers: it stands in the path
-    #[arg(long, conflicts_with = "principal")]
-    pub(crate) path: bool,
-    /// For an AWS role or user whose signature the gateway checks: it has no secret
-    #[arg(long, value_name = "ARN")]
-    pub(crate) principal: Option<String>,
-    /// Each request must be signed as well (Standard Webhooks)
-    #[arg(long)]
-    pub(crate) signed: bool,
 }
 
 /// `table`.

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use lakebell_engine::ports::dead_letters::DeadQueue;
 use serde_json::{Value, json};
 
-use crate::args::{DeadLettersCommand, DeadQueue};
+use crate::args::DeadLettersCommand;
 use crate::client::{Api, Request};
 use crate::error::CliError;
 use crate::report::Report;

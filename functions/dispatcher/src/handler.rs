@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
 use jiff::{SignedDuration, Timestamp};
-use lakebell_domain::ids::{AuditId, ConnectionName, ProjectCode, TargetId, TriggerKey};
+use lakebell_engine::EngineError;
 use lakebell_engine::dispatch::Order;
+use lakebell_engine::ports::queue::Message;
 pub use lakebell_lambda::ComeAgain;
 use lakebell_lambda::{deadline, deliver_notices, hand_back};
 use lambda_runtime::LambdaEvent;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use tracing::Instrument;
 
 use crate::context::Context;
-use crate::orders::{Work, deliveries};
+use crate::orders::deliveries;
 use crate::report;
 
 /// No question about a started workflow begins with less time than this.
@@ -21,6 +22,9 @@ const ENOUGH_TO_ASK: SignedDuration = SignedDuration::from_secs(10);
 
 /// No comparison of a workflow begins with less time than this: a list has many pages.
 const ENOUGH_TO_COMPARE: SignedDuration = SignedDuration::from_secs(25);
+
+/// What is logged of a question that failed.
+const QUESTION: &str = "a question to the scheduler could not be worked on";
 
 /// Handles a batch of messages, or one that came without a queue.
 ///
@@ -30,29 +34,8 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
     let deliveries = deliveries(&event.payload);
     let mut again: BTreeSet<usize> = BTreeSet::new();
     for (at, delivery) in deliveries.iter().enumerate() {
-        let comes_again = match &delivery.work {
-            Ok(Work::Advise { target, trace }) => {
-                let span = tracing::info_span!("advise", traceId = %trace, target = %target);
-                advise(target, context).instrument(span).await
-            }
-            Ok(Work::LookAt { connection, trace }) => {
-                let span = tracing::info_span!("look", traceId = %trace, connection = %connection);
-                look_at(connection, context).instrument(span).await
-            }
-            Ok(Work::Audit { project, audit, trace }) => {
-                let span = tracing::info_span!("audit", traceId = %trace, project = %project, audit = %audit);
-                do_audit(*project, audit, deadline, context).instrument(span).await
-            }
-            Ok(Work::Follow { triggers, trace }) => {
-                let span = tracing::info_span!("follow", traceId = %trace);
-                follow(triggers, deadline, context).instrument(span).await
-            }
-            Ok(Work::Dispatch(order)) => {
-                let span = tracing::info_span!(
-                    "dispatch", traceId = %order.trace, triggerKey = %order.trigger, target = %order.target
-                );
-                dispatch(order, deadline, context).instrument(span).await
-            }
+        let comes_again = match &delivery.message {
+            Ok(message) => work_on(message, deadline, context).await,
             Err(why) => {
                 let _span = tracing::info_span!("dispatch", messageId = delivery.id.as_deref()).entered();
                 report::refused(&context.metrics, *why);
@@ -66,6 +49,60 @@ pub async fn handle(event: LambdaEvent<Value>, context: &Context) -> Result<SqsB
     deliver_notices(&context.dispatcher.ports, &context.metrics).await;
     let ids: Vec<Option<&str>> = deliveries.iter().map(|delivery| delivery.id.as_deref()).collect();
     hand_back(&ids, &again)
+}
+
+/// Does what a message asks for. Whether it has to come again.
+async fn work_on(message: &Message, deadline: Timestamp, context: &Context) -> bool {
+    let Context { dispatcher, metrics } = context;
+    match message {
+        Message::Dispatch { target, trigger, attempt, trace } => {
+            let span = tracing::info_span!("dispatch", traceId = %trace, triggerKey = %trigger, target = %target);
+            let (target, trigger, trace) = (target.clone(), trigger.clone(), trace.clone());
+            let order = Order { target, trigger, attempt: *attempt, trace };
+            dispatch(&order, deadline, context).instrument(span).await
+        }
+        Message::Advise { target, trace } => {
+            let span = tracing::info_span!("advise", traceId = %trace, target = %target);
+            let asked = async {
+                let advice = dispatcher.advise(target).await;
+                let failed = "a declared workflow could not be looked at";
+                answered(advice, failed, |advice| report::advised(advice.as_ref()))
+            };
+            asked.instrument(span).await
+        }
+        Message::LookAt { connection, trace } => {
+            let span = tracing::info_span!("look", traceId = %trace, connection = %connection);
+            let asked = async {
+                let look = dispatcher.look_at(connection).await;
+                let now = dispatcher.ports.clock.now();
+                answered(look, QUESTION, |look| report::looked(metrics, connection, &look, now))
+            };
+            asked.instrument(span).await
+        }
+        // What there is no time for is named in its result.
+        Message::Audit { project, audit, trace } => {
+            let span = tracing::info_span!("audit", traceId = %trace, project = %project, audit = %audit);
+            let asked = async {
+                let audit = dispatcher.audit(*project, audit, deadline - ENOUGH_TO_COMPARE).await;
+                answered(audit, QUESTION, |audit| report::audited(metrics, audit.as_ref()))
+            };
+            asked.instrument(span).await
+        }
+        // What is left out now is asked about later.
+        Message::Follow { triggers, trace } => {
+            let span = tracing::info_span!("follow", traceId = %trace);
+            let asked = async {
+                let told = dispatcher.follow_instances(triggers, deadline - ENOUGH_TO_ASK).await;
+                answered(told, QUESTION, |told| report::told(metrics, &told))
+            };
+            asked.instrument(span).await
+        }
+        // These are the watcher's, and were refused as they were read.
+        Message::Evaluate { .. }
+        | Message::Letters { .. }
+        | Message::Observe { .. }
+        | Message::LookForTables { .. } => false,
+    }
 }
 
 /// Whether the message has to come again.
@@ -85,57 +122,15 @@ async fn dispatch(order: &Order, deadline: Timestamp, context: &Context) -> bool
     }
 }
 
-/// The same for a look at a connection.
-async fn look_at(connection: &ConnectionName, context: &Context) -> bool {
-    match context.dispatcher.look_at(connection).await {
-        Ok(look) => {
-            report::looked(&context.metrics, connection, &look, context.dispatcher.ports.clock.now());
+/// The same for a question to the scheduler: it started nothing, so no trigger failed.
+fn answered<T>(answer: Result<T, EngineError>, failed: &'static str, report: impl FnOnce(T)) -> bool {
+    match answer {
+        Ok(answer) => {
+            report(answer);
             false
         }
         Err(error) => {
-            report::question_failed(&error);
-            error.retryable()
-        }
-    }
-}
-
-/// The same for an audit. What there is no time for is named in its result.
-async fn do_audit(project: ProjectCode, audit: &AuditId, deadline: Timestamp, context: &Context) -> bool {
-    match context.dispatcher.audit(project, audit, deadline - ENOUGH_TO_COMPARE).await {
-        Ok(audit) => {
-            report::audited(&context.metrics, audit.as_ref());
-            false
-        }
-        Err(error) => {
-            report::question_failed(&error);
-            error.retryable()
-        }
-    }
-}
-
-/// The same for a question about started workflows. What is left out now is asked about later.
-async fn follow(triggers: &[TriggerKey], deadline: Timestamp, context: &Context) -> bool {
-    match context.dispatcher.follow_instances(triggers, deadline - ENOUGH_TO_ASK).await {
-        Ok(told) => {
-            report::told(&context.metrics, &told);
-            false
-        }
-        Err(error) => {
-            report::question_failed(&error);
-            error.retryable()
-        }
-    }
-}
-
-/// The same for a look at a workflow.
-async fn advise(target: &TargetId, context: &Context) -> bool {
-    match context.dispatcher.advise(target).await {
-        Ok(advice) => {
-            report::advised(advice.as_ref());
-            false
-        }
-        Err(error) => {
-            report::advice_failed(&error);
+            report::question_failed(&error, failed);
             error.retryable()
         }
     }

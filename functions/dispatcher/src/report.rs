@@ -68,13 +68,6 @@ pub(crate) fn advised(advice: Option<&Advice>) {
     );
 }
 
-/// A look at a workflow that failed. It started nothing, so no trigger failed.
-pub(crate) fn advice_failed(error: &EngineError) {
-    let (again, code) = (error.retryable(), error.kind().code());
-    let cause: &(dyn Error + 'static) = error;
-    tracing::warn!(error = cause, reason = code, again, "a declared workflow could not be looked at");
-}
-
 /// What was told about started workflows.
 pub(crate) fn told(metrics: &Metrics, told: &[Told]) {
     let mut unavailable = 0_usize;
@@ -140,11 +133,11 @@ pub(crate) fn audited(metrics: &Metrics, audit: Option<&Audit>) {
     tracing::info!(triggers = result.triggers, instances = result.instances, findings, notCompared, "audited");
 }
 
-/// A question that failed. It started nothing, so no trigger failed.
-pub(crate) fn question_failed(error: &EngineError) {
+/// A question that failed.
+pub(crate) fn question_failed(error: &EngineError, message: &'static str) {
     let (again, code) = (error.retryable(), error.kind().code());
     let cause: &(dyn Error + 'static) = error;
-    tracing::warn!(error = cause, reason = code, again, "a question to the scheduler could not be worked on");
+    tracing::warn!(error = cause, reason = code, again, "{message}");
 }
 
 /// Workflow instances that carry a trigger's key beyond the first.

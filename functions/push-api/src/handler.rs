@@ -1,5 +1,6 @@
 //! One request, from the gateway's event to its answer.
 
+use std::str::FromStr;
 use std::time::Instant;
 
 use lakebell_domain::Invalid;
@@ -45,17 +46,24 @@ impl Call<'_> {
         {
             return Ok(project);
         }
-        let text = self.parameters.text("p");
-        text.parse().map_err(|invalid: Invalid| ApiError::invalid("projectCode", invalid.problem, invalid.hint))
+        self.parameters.text("p").parse().map_err(|invalid: Invalid| of_field("projectCode", invalid))
+    }
+
+    /// What the path names under `parameter`.
+    pub(crate) fn named<T: FromStr<Err = Invalid>>(&self, parameter: &str) -> Result<T, ApiError> {
+        self.parameters.text(parameter).parse().map_err(|invalid| of_field(parameter, invalid))
     }
 
     /// The target that the path names; digits are a name here, too.
     pub(crate) fn target(&self) -> Result<TargetId, ApiError> {
         let project = self.project()?;
-        let name = self.parameters.text("target").parse();
-        let name = name.map_err(|invalid: Invalid| ApiError::invalid("target", invalid.problem, invalid.hint))?;
-        Ok(TargetId { project, name })
+        Ok(TargetId { project, name: self.named("target")? })
     }
+}
+
+/// What is wrong with a value, by the name that the caller has for its place.
+fn of_field(field: &str, invalid: Invalid) -> ApiError {
+    ApiError::invalid(field, invalid.problem, invalid.hint)
 }
 
 /// Serves one request. There is always an answer.

@@ -1,7 +1,7 @@
 //! The dead-letter queues on SQS.
 //!
-//! SQS can move such messages by itself (`StartMessageMoveTask`), in the background and without a word
-//! about what became of it; it refuses that for messages that EventBridge put there. So they are moved
+//! SQS can move such messages by itself (`StartMessageMoveTask`), in the background, so that whoever asked
+//! for it is not told when it is done; and the local AWS has no such call to try it with. So they are moved
 //! here, ten at a time.
 
 use async_trait::async_trait;
@@ -50,17 +50,12 @@ impl SqsDeadLetters {
     }
 }
 
-/// What is told of a call that failed.
-const fn doing<'a>(permission: &'a str, resource: &'a str, where_set: &'a str) -> Doing<'a> {
-    Doing { permission, resource, where_set }
-}
-
-/// The variable with a queue's dead letters.
-const fn variable(queue: DeadQueue) -> &'static str {
+/// The variables that name a queue and the one behind it.
+const fn variables(queue: DeadQueue) -> (&'static str, &'static str) {
     match queue {
-        DeadQueue::Hints => "LAKEBELL_HINTS_DEAD_LETTERS_URL",
-        DeadQueue::Evaluate => "LAKEBELL_EVALUATE_DEAD_LETTERS_URL",
-        DeadQueue::Dispatch => "LAKEBELL_DISPATCH_DEAD_LETTERS_URL",
+        DeadQueue::Hints => ("LAKEBELL_HINTS_QUEUE_URL", "LAKEBELL_HINTS_DEAD_LETTERS_URL"),
+        DeadQueue::Evaluate => ("LAKEBELL_EVALUATE_QUEUE_URL", "LAKEBELL_EVALUATE_DEAD_LETTERS_URL"),
+        DeadQueue::Dispatch => ("LAKEBELL_DISPATCH_QUEUE_URL", "LAKEBELL_DISPATCH_DEAD_LETTERS_URL"),
     }
 }
 
@@ -73,23 +68,24 @@ impl DeadLetters for SqsDeadLetters {
     async fn count(&self, queue: DeadQueue) -> Result<u64, EngineError> {
         let url = &self.urls(queue).dead;
         let resource = format!("queue `{url}`");
+        let (_, where_set) = variables(queue);
+        let doing = Doing { permission: "sqs:GetQueueAttributes", resource: &resource, where_set };
         let name = QueueAttributeName::ApproximateNumberOfMessages;
         let asked = self.client.get_queue_attributes().queue_url(url).attribute_names(name.clone()).send().await;
-        let attributes = asked
-            .map_err(|error| engine_error(error, doing("sqs:GetQueueAttributes", &resource, variable(queue))))?
-            .attributes
-            .unwrap_or_default();
+        let attributes = asked.map_err(|error| engine_error(error, doing))?.attributes.unwrap_or_default();
         Ok(attributes.get(&name).and_then(|text| text.parse().ok()).unwrap_or_default())
     }
 
     async fn put_back(&self, queue: DeadQueue) -> Result<usize, EngineError> {
         let QueueUrls { queue: to, dead } = self.urls(queue);
-        let (resource, target) = (format!("queue `{dead}`"), format!("queue `{to}`"));
+        let (source, target) = (format!("queue `{dead}`"), format!("queue `{to}`"));
+        let (of_target, of_source) = variables(queue);
+        let at_source = |permission| Doing { permission, resource: &source, where_set: of_source };
         let most = i32::try_from(MAX_BATCH).unwrap_or(1);
         let receive = self.client.receive_message().queue_url(dead).max_number_of_messages(most);
         let received = receive.wait_time_seconds(LOOKS_FOR).send().await;
         let messages = received
-            .map_err(|error| engine_error(error, doing("sqs:ReceiveMessage", &resource, variable(queue))))?
+            .map_err(|error| engine_error(error, at_source("sqs:ReceiveMessage")))?
             .messages
             .unwrap_or_default();
         if messages.is_empty() {
@@ -106,10 +102,8 @@ impl DeadLetters for SqsDeadLetters {
             let gone = DeleteMessageBatchRequestEntry::builder().id(&id).receipt_handle(receipt);
             taken = taken.entries(gone.build().map_err(defect)?);
         }
-        let answer = sent
-            .send()
-            .await
-            .map_err(|error| engine_error(error, doing("sqs:SendMessage", &target, "LAKEBELL_HINTS_QUEUE_URL")))?;
+        let doing = Doing { permission: "sqs:SendMessage", resource: &target, where_set: of_target };
+        let answer = sent.send().await.map_err(|error| engine_error(error, doing))?;
         // Those that were not taken come into sight again, and stay.
         let is_sent = |id: &str| answer.successful.iter().any(|sent| sent.id == id);
         let gone: Vec<_> =
@@ -121,7 +115,7 @@ impl DeadLetters for SqsDeadLetters {
         }
         // One that is not deleted is put back once more, which is harmless.
         let deleted = self.client.delete_message_batch().queue_url(dead).set_entries(Some(gone)).send().await;
-        deleted.map_err(|error| engine_error(error, doing("sqs:DeleteMessage", &resource, variable(queue))))?;
+        deleted.map_err(|error| engine_error(error, at_source("sqs:DeleteMessage")))?;
         Ok(count)
     }
 }

@@ -7,21 +7,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use lakebell_domain::ids::{
-    AuditId, ConnectionName, InstanceId, ProjectCode, TargetId, TraceId, TriggerKey, WorkflowCode,
-};
+use lakebell_domain::ids::{AuditId, ConnectionName, InstanceId, ProjectCode, TargetId, TraceId, TriggerKey};
 use lakebell_domain::notice::Notice;
-use lakebell_domain::target::WorkflowRef;
 use lakebell_domain::trigger::{Status, StatusWord, Trigger};
 use serde::{Deserialize, Serialize};
 
+use crate::compensate::LATE;
 use crate::dispatch::Dispatcher;
 use crate::evaluate::trigger_draft;
 use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Draft, Item, Key, Write, Written};
 use crate::ports::queue::Message;
-use crate::ports::scheduler::{CarriedKey, InstanceList, Preflight};
+use crate::ports::scheduler::{CarriedKey, InstanceList};
 use crate::rules::Records;
 use crate::store::{self, Stored};
 use crate::{EngineError, ErrorKind, history};
@@ -32,8 +30,6 @@ pub const MOST_TRIGGERS: usize = 1_000;
 pub const MOST_FINDINGS: usize = 200;
 /// How long an audit's result is kept.
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// How late the next step of a trigger may be before that is a finding: a sweep comes every minute.
-const LATE: SignedDuration = SignedDuration::from_mins(15);
 /// A start this young may not be shown by the scheduler yet.
 const YOUNG: SignedDuration = SignedDuration::from_mins(10);
 /// Triggers read in one go.
@@ -281,9 +277,9 @@ impl Dispatcher {
             return Ok(Err("there was no time left; ask for another audit with a later `since`".to_owned()));
         }
         let Some(first) = triggers.first() else { return Ok(Ok(0)) };
-        let workflow = match self.workflow_code(project, &first.connection, &first.workflow).await {
+        let workflow = match self.code_of(&first.connection, project, &first.workflow).await {
             Ok(workflow) => workflow,
-            Err(why) => return Ok(Err(why)),
+            Err(why) => return Ok(Err(why.to_string())),
         };
         let list = match self.scheduler.instances_since(&which.connection, project, workflow, since).await {
             Ok(list) => list,
@@ -313,22 +309,6 @@ impl Dispatcher {
             }
         }
         Ok(Ok(list.instances.len()))
-    }
-
-    async fn workflow_code(
-        &self,
-        project: ProjectCode,
-        connection: &ConnectionName,
-        workflow: &WorkflowRef,
-    ) -> Result<WorkflowCode, String> {
-        match workflow {
-            WorkflowRef::Code(code) => Ok(*code),
-            WorkflowRef::Name(_) => match self.scheduler.preflight(connection, project, workflow).await {
-                Preflight::Startable { workflow, .. } => Ok(workflow),
-                Preflight::Offline { detail } | Preflight::Missing { detail } => Err(detail),
-                Preflight::Unavailable(refusal) => Err(refusal.to_string()),
-            },
-        }
     }
 
     /// The instances that carry a trigger key, by key, lowest id first.

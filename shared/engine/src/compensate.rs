@@ -11,7 +11,6 @@ mod warehouse;
 pub use due::scan_due;
 pub use warehouse::{Looked, look_for_tables};
 
-use crate::ports::time::doubled;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -30,12 +29,15 @@ use crate::layout::{self, SHARDS};
 use crate::ports::Ports;
 use crate::ports::items::{Index, Item, Key, Range, Write, Written};
 use crate::ports::queue::{MAX_BATCH, Message};
+use crate::ports::time::doubled;
 use crate::records::{RegisteredAsset, RegisteredTarget, Warehouse};
 use crate::settings;
 use crate::store::{self, Stored};
 use crate::targets;
 use crate::{EngineError, ErrorKind};
 
+/// How late something with a timer may be before something is wrong: a sweep comes every minute.
+pub(crate) const LATE: SignedDuration = SignedDuration::from_mins(15);
 /// Registry entries read in one go.
 const PAGE: usize = 100;
 /// Batches on their way at the same time.

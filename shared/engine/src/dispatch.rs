@@ -4,7 +4,8 @@
 //! write on the revision that was read, and a start whose outcome is unknown is looked for before
 //! anything is tried again.
 
-use crate::ports::time::doubled;
+mod round;
+
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -19,8 +20,9 @@ use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
 use crate::ports::scheduler::{
-    Active, CheckOutcome, Latest, Preflight, Refusal, Scheduler, StartOutcome, StartRequest, WorkflowRef,
+    Active, CheckOutcome, Latest, Preflight, Refusal, Scheduler, StartOutcome, StartRequest,
 };
+use crate::ports::time::doubled;
 use crate::records::{Definition, Switch};
 use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::{EngineError, ErrorKind};
@@ -330,22 +332,7 @@ impl Dispatcher {
     /// One round of the duplicate check, and what follows from it.
     async fn look_for(&self, order: &Order, loaded: Loaded) -> Result<Option<Dispatched>, EngineError> {
         let trigger = &loaded.trigger.value;
-        let project = trigger.target.project;
-        let since = trigger.first_tried_at.unwrap_or(trigger.claimed_at);
-        let preflight = self.scheduler.preflight(&trigger.connection, project, &trigger.workflow).await;
-        // A code can be looked for whatever the preflight says; a name must be found first.
-        let workflow = match (&preflight, &trigger.workflow) {
-            (Preflight::Startable { workflow, .. }, _) | (_, WorkflowRef::Code(workflow)) => Some(*workflow),
-            _ => None,
-        };
-        let round = match (workflow, preflight) {
-            (Some(workflow), _) => {
-                self.scheduler.check(&trigger.connection, project, workflow, &trigger.key, since).await
-            }
-            (None, Preflight::Unavailable(refusal)) => CheckOutcome::Unavailable(refusal),
-            (None, Preflight::Offline { detail } | Preflight::Missing { detail }) => CheckOutcome::Undecided { detail },
-            (None, Preflight::Startable { .. }) => return Ok(None),
-        };
+        let round = self.round(trigger).await;
         let now = self.ports.clock.now();
         let Status::Unknown { since, clean_rounds, last_round, .. } = trigger.status() else { return Ok(None) };
         match round {

@@ -10,6 +10,7 @@ use lakebell_domain::trigger::{Status, Trigger};
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
+use crate::compensate::LATE;
 use crate::dead_letters;
 use crate::dispatch::Dispatcher;
 use crate::layout::{self, SHARDS};
@@ -28,8 +29,6 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 const FRESH: SignedDuration = SignedDuration::from_secs(60);
 /// How often a connection is looked at without being asked.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_hours(12);
-/// How late something with a timer may be: a sweep comes every minute.
-const LATE: SignedDuration = SignedDuration::from_mins(15);
 /// Most tables whose state is read for one report.
 const MOST_ASSETS: usize = 1_000;
 /// Items read in one go.
@@ -153,8 +152,7 @@ impl Dispatcher {
         let key = layout::connection_look(connection);
         let known: Option<Stored<ConnectionLook>> = store::get(&*self.ports.items, key.clone()).await?;
         let draft = store::draft(key, &look)?;
-        let action =
-            known.map_or_else(|| Write::Create(draft.clone()), |known| Write::Replace(draft.clone(), known.rev));
+        let action = Write::put(draft, known.map(|known| known.rev));
         // Whoever wrote first has looked at the same time.
         store::write(&*self.ports.items, &*self.ports.random, &[action]).await?;
         Ok(look)

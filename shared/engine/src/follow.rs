@@ -14,7 +14,7 @@ use crate::dispatch::Dispatcher;
 use crate::evaluate::trigger_draft;
 use crate::layout;
 use crate::ports::items::{Item, Write, Written};
-use crate::ports::scheduler::{CheckOutcome, InstanceReport, InstanceState, Preflight, Refusal, WorkflowRef};
+use crate::ports::scheduler::{CheckOutcome, InstanceReport, InstanceState, Refusal};
 use crate::store::{self, Stored};
 
 /// Most triggers of one message: each takes a call to the scheduler or two.
@@ -110,16 +110,18 @@ impl Dispatcher {
         // Before 3.3 a start does not tell its instance: it is found as the duplicate check finds it.
         let instance = match trigger.instance {
             Some(instance) => instance,
-            None => match self.look_up(trigger).await? {
-                Found::Instances(instances) => {
+            None => match self.round(trigger).await {
+                CheckOutcome::Found { instances } => {
                     known = trigger.found(&instances);
                     match instances.first() {
                         Some(first) => *first,
                         None => return Ok(None),
                     }
                 }
-                Found::Nothing => return Ok(trigger.sighted(&Sighting::Absent, now)),
-                Found::Undecided => return Ok(None),
+                CheckOutcome::CleanRound => return Ok(trigger.sighted(&Sighting::Absent, now)),
+                // The scheduler's version or state does not let it tell.
+                CheckOutcome::Undecided { .. } => return Ok(None),
+                CheckOutcome::Unavailable(refusal) => return Err(refusal),
             },
         };
         let report = self.scheduler.instance(&trigger.connection, trigger.target.project, instance).await?;
@@ -130,34 +132,4 @@ impl Dispatcher {
         let sighted = known.as_ref().unwrap_or(trigger).sighted(&sighting, now);
         Ok(sighted.or(known))
     }
-
-    async fn look_up(&self, trigger: &Trigger) -> Result<Found, Refusal> {
-        let (connection, project) = (&trigger.connection, trigger.target.project);
-        let workflow = match &trigger.workflow {
-            WorkflowRef::Code(workflow) => *workflow,
-            WorkflowRef::Name(_) => match self.scheduler.preflight(connection, project, &trigger.workflow).await {
-                Preflight::Startable { workflow, .. } => workflow,
-                Preflight::Unavailable(refusal) => return Err(refusal),
-                // Its code is not known while it is offline.
-                Preflight::Offline { .. } | Preflight::Missing { .. } => return Ok(Found::Undecided),
-            },
-        };
-        let since = trigger.first_tried_at.unwrap_or(trigger.claimed_at);
-        Ok(match self.scheduler.check(connection, project, workflow, &trigger.key, since).await {
-            CheckOutcome::Found { instances } => Found::Instances(instances),
-            CheckOutcome::CleanRound => Found::Nothing,
-            CheckOutcome::Undecided { .. } => Found::Undecided,
-            CheckOutcome::Unavailable(refusal) => return Err(refusal),
-        })
-    }
-}
-
-/// What carries a trigger's key.
-enum Found {
-    /// These; none while only a command is pending.
-    Instances(Vec<InstanceId>),
-    /// Nothing does.
-    Nothing,
-    /// The scheduler's version or state does not let it tell.
-    Undecided,
 }

@@ -115,7 +115,7 @@ async fn wrong_assets() {
         (json!({"key": "paimon://a/b"}), "location"),
         (json!({"key": "paimon://a/b", "location": "/tmp/t"}), "location"),
         (json!({"key": "paimon://a/b", "location": "s3://lake/../t"}), "location"),
-        (json!({"key": "paimon://a/b", "location": location, "trust": "writer"}), "trust"),
+        (json!({"key": "paimon://a/b", "location": location, "trust": "anybody"}), "trust"),
         (json!({"key": "paimon://a/b", "location": location, "owner": "me"}), "owner"),
         (json!([]), "body"),
         (json!("x"), "body"),

@@ -41,11 +41,7 @@ pub(super) async fn ask(call: &Call<'_>) -> Result<Answer, ApiError> {
 
 pub(super) async fn read(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
-    let id: AuditId = call
-        .parameters
-        .text("auditId")
-        .parse()
-        .map_err(|invalid: Invalid| ApiError::invalid("auditId", invalid.problem, invalid.hint))?;
+    let id: AuditId = call.named("auditId")?;
     Answer::ok(&audit::read(&call.context.ports, project, &id).await?)
 }
 

@@ -1,7 +1,6 @@
 //! Messages that nobody tries any more.
 
 use jiff::SignedDuration;
-use lakebell_domain::Invalid;
 use lakebell_engine::dead_letters;
 use lakebell_engine::ports::dead_letters::DeadQueue;
 use serde_json::json;
@@ -19,11 +18,7 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn drain(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let queue: DeadQueue = call
-        .parameters
-        .text("queue")
-        .parse()
-        .map_err(|invalid: Invalid| ApiError::invalid("queue", invalid.problem, invalid.hint))?;
+    let queue: DeadQueue = call.named("queue")?;
     let clock = &*call.context.ports.clock;
     let drained = dead_letters::drain(&*call.context.dead_letters, clock, queue, clock.now() + TAKES).await?;
     tracing::info!(%queue, put_back = drained.put_back, is_empty = drained.is_empty, "dead letters were put back");

@@ -58,13 +58,8 @@ impl ConnectionBody {
     }
 }
 
-fn name(call: &Call<'_>) -> Result<ConnectionName, ApiError> {
-    let text = call.parameters.text("name");
-    text.parse().map_err(|invalid: Invalid| ApiError::invalid("name", invalid.problem, invalid.hint))
-}
-
 pub(super) async fn put_connection(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let name = name(call)?;
+    let name: ConnectionName = call.named("name")?;
     let body: ConnectionBody = body::read(&call.request.body()?)?;
     let spec = body.named(name)?;
     settings::put_connection(&call.context.ports, &spec).await?;
@@ -79,7 +74,7 @@ pub(super) async fn connections(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn delete_connection(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let name = name(call)?;
+    let name: ConnectionName = call.named("name")?;
     settings::delete_connection(&call.context.ports, &name).await?;
     tracing::info!(connection = %name, "connection forgotten");
     Ok(Answer::empty())

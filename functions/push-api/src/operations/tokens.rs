@@ -167,7 +167,7 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn rotate(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let (scope, id) = (scope(call)?, id(call)?);
+    let (scope, id): (_, TokenId) = (scope(call)?, call.named("tokenId")?);
     let bytes = call.request.body()?;
     let overlap_hours = if bytes.iter().all(u8::is_ascii_whitespace) {
         DEFAULT_OVERLAP_HOURS
@@ -187,7 +187,7 @@ pub(super) async fn rotate(call: &Call<'_>) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn revoke(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let (scope, id) = (scope(call)?, id(call)?);
+    let (scope, id): (_, TokenId) = (scope(call)?, call.named("tokenId")?);
     access::revoke(&call.context.ports, scope, &id).await?;
     call.context.access.forget(&id);
     tracing::info!(revokedToken = %id, "token revoked");
@@ -209,9 +209,4 @@ fn answer(call: &Call<'_>, status: u16, made: Made, signing: Option<&str>) -> Re
 /// The project that the path names; `None` for the deployment.
 fn scope(call: &Call<'_>) -> Result<Option<ProjectCode>, ApiError> {
     if call.route.is_of_project() { call.project().map(Some) } else { Ok(None) }
-}
-
-fn id(call: &Call<'_>) -> Result<TokenId, ApiError> {
-    let text = call.parameters.text("tokenId");
-    text.parse().map_err(|invalid: Invalid| ApiError::invalid("tokenId", invalid.problem, invalid.hint))
 }

@@ -90,10 +90,7 @@ pub(super) async fn read(call: &Call<'_>) -> Result<Answer, ApiError> {
 /// The trigger of this project that the path names.
 pub(super) async fn named(call: &Call<'_>) -> Result<Trigger, ApiError> {
     let project = call.project()?;
-    let key: TriggerKey =
-        call.parameters.text("triggerKey").parse().map_err(|invalid: lakebell_domain::Invalid| {
-            ApiError::invalid("triggerKey", invalid.problem, invalid.hint)
-        })?;
+    let key: TriggerKey = call.named("triggerKey")?;
     let trigger = history::trigger(&call.context.ports, &key).await?.value;
     if trigger.target.project != project {
         return Err(ApiError::not_found("triggerKey", format!("there is no trigger {key}")));

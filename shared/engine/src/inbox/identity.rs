@@ -161,8 +161,7 @@ pub(super) async fn claim(
         let seen: Vec<CatalogName> = foreign.filter(|name| note(&mut aliases, name, by, now)).cloned().collect();
         let (confirmed, mut actions) = bear_out(ports, asset, &head, &mut aliases, &seen).await?;
         if !seen.is_empty() {
-            let draft = store::draft(key.clone(), &aliases)?;
-            actions.push(rev.map_or_else(|| Write::Create(draft.clone()), |rev| Write::Replace(draft.clone(), rev)));
+            actions.push(Write::put(store::draft(key.clone(), &aliases)?, rev));
         }
         if actions.is_empty() || store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
             keep_uuid(ports, asset, &head, table.uuid.as_deref()).await?;

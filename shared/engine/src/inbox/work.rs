@@ -1,6 +1,5 @@
 //! Work on letters: each thing that one says goes the way of a pushed event.
 
-use crate::ports::time::doubled;
 use jiff::SignedDuration;
 use lakebell_decoders::Entry;
 use lakebell_domain::asset::Format;
@@ -13,6 +12,7 @@ use crate::lineage::{self, FoundLoop};
 use crate::ports::Ports;
 use crate::ports::items::{Item, Write};
 use crate::ports::queue::Message;
+use crate::ports::time::doubled;
 use crate::push::{self, Accepted, Named, Pushed, Receipt};
 use crate::records::{Resolved, Unregistered};
 use crate::store::{self, Stored};

@@ -168,6 +168,25 @@ pub(crate) async fn observe_branch(ports: &Ports, hint: &Hint) -> Result<(Observ
     Ok((observed(hint.asset, load(ports, hint.asset).await?, outcomes), branches))
 }
 
+/// Applies a reading to an asset as it is recorded, and writes what follows; `None` where somebody else
+/// wrote the state first.
+async fn write_reading(
+    ports: &Ports,
+    hint: &Hint,
+    known: Known,
+    reading: &findings::Reading,
+) -> Result<Option<Observed>, EngineError> {
+    let applied = findings::apply(hint, &known.head, &known.ring, &known.pointers, reading, ports.clock.now())?;
+    if let Some(actions) = applied.actions {
+        if !record(ports, actions).await? {
+            return Ok(None);
+        }
+        notices(ports, &known.head.value, &applied.head);
+    }
+    let head = Stored { rev: applied.rev, value: applied.head };
+    Ok(Some(observed(hint.asset, Known { head, ..known }, applied.outcomes)))
+}
+
 /// Tells what is new of an asset, once it is written.
 fn notices(ports: &Ports, before: &AssetHead, after: &AssetHead) {
     if let Some(version) = after.state.table.as_ref().filter(|version| Some(*version) != before.state.table.as_ref()) {
@@ -302,14 +321,8 @@ pub async fn accept_rewrite(ports: &Ports, asset: AssetId, trace: &TraceId) -> R
         }
         let hint = Hint { asset, look: Look::Whole, source: Source::Push, trace: trace.clone() };
         let reading = reading.accepted();
-        let applied = findings::apply(&hint, &known.head, &known.ring, &known.pointers, &reading, ports.clock.now())?;
-        let Some(actions) = applied.actions else {
-            return Ok(observed(asset, known, applied.outcomes));
-        };
-        if record(ports, actions).await? {
-            notices(ports, &known.head.value, &applied.head);
-            let head = Stored { rev: applied.rev, value: applied.head };
-            return Ok(observed(asset, Known { head, ..known }, applied.outcomes));
+        if let Some(observed) = write_reading(ports, &hint, known, &reading).await? {
+            return Ok(observed);
         }
     }
     Err(store::lost_too_often("accept rewrite").with("asset", asset))

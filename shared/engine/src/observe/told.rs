@@ -3,13 +3,13 @@
 use lakebell_domain::event::{EventKind, Outcome};
 use lakebell_domain::state::{AssetState, Evidence, RewriteHold};
 
-use super::findings::{self, Finding, Reading};
+use super::findings::{Finding, Reading};
 use super::table::Table;
-use super::{Hint, Look, Observed, load, notices, observed, record};
+use super::{Hint, Look, Observed, load, observed, write_reading};
 use crate::EngineError;
 use crate::ports::Ports;
 use crate::records::Ring;
-use crate::store::{self, MAX_LOST_RACES, Stored};
+use crate::store::{self, MAX_LOST_RACES};
 
 /// What a look at such an asset comes to, without a read: the first one begins its history, and a rewrite that
 /// was told of stands until a person accepts it.
@@ -39,15 +39,8 @@ pub(crate) async fn told(ports: &Ports, hint: &Hint, evidence: &Evidence) -> Res
         }
         let finding = Finding { evidence: evidence.clone(), etags: vec![String::new()] };
         let reading = Reading { findings: vec![finding], ..Reading::default() };
-        let applied = findings::apply(hint, &known.head, &known.ring, &known.pointers, &reading, ports.clock.now())?;
-        let is_written = match applied.actions {
-            Some(actions) => record(ports, actions).await?,
-            None => true,
-        };
-        if is_written {
-            notices(ports, &known.head.value, &applied.head);
-            let head = Stored { rev: applied.rev, value: applied.head };
-            return Ok(observed(hint.asset, super::Known { head, ..known }, applied.outcomes));
+        if let Some(observed) = write_reading(ports, hint, known, &reading).await? {
+            return Ok(observed);
         }
     }
     Err(store::lost_too_often("record what a writer tells").with("asset", hint.asset))
