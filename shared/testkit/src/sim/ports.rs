@@ -110,7 +110,7 @@ impl Port {
         let until = self.outside.in_seconds(1);
         let mut state = self.outside.state();
         let is_at_risk = state.profile.has_rewrites && !state.is_calm;
-        if !is_at_risk || state.dice.below(40) > 0 || !state.may_happen() {
+        if !is_at_risk || state.dice.below(state.profile.held_up) > 0 || !state.may_happen() {
             return;
         }
         state.hold_up(self.worker);
@@ -119,13 +119,9 @@ impl Port {
         let table = state.tables.get_mut(&name).filter(|_| REWRITTEN.contains(&name.as_str()));
         if table.is_some_and(|table| table.begin_rollback(by, until)) {
             state.tell(format!("table {name} is rolled back"));
-            // Nobody else is told of the table, and somebody writes its state without a look at it. The one that
-            // is registered again has it from nobody.
+            // Nobody else is told of the table, and somebody writes its state without a look at it.
             state.pending.retain(|job| !matches!(job, Job::Notify { table, .. } if *table == name));
-            if name != "e" {
-                let id = 1_000_000 + state.step;
-                state.pending.push(Job::Backfill { table: name, id, has_ended: true });
-            }
+            state.evidence_of_rewritten(&name);
         }
     }
 
