@@ -25,8 +25,17 @@ pub const MAX_PAST: usize = 1_000;
 /// Events of one write; a transaction takes 100 actions.
 const MAX_EVENTS_PER_WRITE: usize = 90;
 
+/// Which commits of the past are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Past {
+    /// Those that are recorded.
+    Recorded,
+    /// Those, and what storage still has.
+    Stored,
+}
+
 /// Sees to it that each commit beyond a place, up to the newest recorded one, has an event that is kept
-/// for as long as a target may look at it: all that storage still has, and all that were recorded.
+/// for as long as a target may look at it.
 ///
 /// Errors: `Conflict` where storage does not show the recorded history now, or does not tell its order;
 /// `Invalid` for more than [`MAX_PAST`] commits; those of the storage.
@@ -35,13 +44,17 @@ pub(crate) async fn keep_past(
     asset: AssetId,
     head: &AssetHead,
     beyond: Position,
+    past: Past,
     trace: &TraceId,
 ) -> Result<(), EngineError> {
     let newest = head.state.position();
     if beyond >= newest {
         return Ok(());
     }
-    let commits = in_storage(ports, asset, head, Ordinal(beyond.ordinal.0 + 1)).await?;
+    let commits = match past {
+        Past::Recorded => Vec::new(),
+        Past::Stored => in_storage(ports, asset, head, Ordinal(beyond.ordinal.0 + 1)).await?,
+    };
     let hint = Hint { asset, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
     let range = layout::events_within(asset, EventKind::SnapshotCommitted, beyond, newest);
     for _ in 0..MAX_LOST_RACES {

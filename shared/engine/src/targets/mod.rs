@@ -27,6 +27,7 @@ use crate::assets;
 use crate::evaluate::{self, Evaluated, Explained, Subject, cursor_draft};
 use crate::layout;
 use crate::lineage;
+use crate::observe::Past;
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
 use crate::records::{AssetHead, Definition, RegisteredTarget};
@@ -205,7 +206,7 @@ pub(crate) async fn begin_anew(ports: &Ports, id: &TargetId, trace: &TraceId) ->
         let named = snapshots::ordinals(&assets);
         let begin = Begin::Declared(&anew.spec.start_from, &named);
         start::begin(&mut cursors, &anew.target, &heads, begin, |_, _| false);
-        past::keep(ports, &anew.target, &cursors, &heads, |_, _| false, trace).await?;
+        past::keep(ports, &anew.target, &cursors, &heads, |_, _| false, Past::Stored, trace).await?;
         let actions = [
             Write::Replace(store::draft(layout::definition(id), &anew)?, definition.rev),
             Write::Replace(cursor_draft(id, &cursors)?, cursor.rev),
@@ -244,10 +245,10 @@ async fn put(
         heads = pointers::heads(ports, &definition.target).await?;
     }
     let cursor = known.cursor_of(&definition, definition_rev, &heads, begin);
-    if begin != Begin::AtZero {
-        let is_kept = |group: &GroupName, asset| known.keeps_history_of(group, asset);
-        past::keep(ports, &definition.target, &cursor, &heads, is_kept, trace).await?;
-    }
+    let is_kept = |group: &GroupName, asset| known.keeps_history_of(group, asset);
+    // Of a table that is taken in, what a first read takes counts, and no more.
+    let past = if begin == Begin::AtZero { Past::Recorded } else { Past::Stored };
+    past::keep(ports, &definition.target, &cursor, &heads, is_kept, past, trace).await?;
     if !write_target(ports, known, &definition, &cursor).await? {
         return Ok(None);
     }

@@ -8,7 +8,7 @@ use lakebell_domain::ids::{AssetId, GroupName, TraceId};
 use lakebell_domain::target::{StartFrom, Target};
 use lakebell_domain::version::Position;
 
-use crate::observe::{self, Hint, Look};
+use crate::observe::{self, Hint, Look, Past};
 use crate::ports::Ports;
 use crate::records::AssetHead;
 use crate::{EngineError, ErrorKind};
@@ -55,6 +55,7 @@ pub(super) async fn keep(
     cursor: &TargetCursor,
     heads: &BTreeMap<AssetId, AssetHead>,
     is_kept: impl Fn(&GroupName, AssetId) -> bool,
+    past: Past,
     trace: &TraceId,
 ) -> Result<(), EngineError> {
     if !target.needs_history() {
@@ -68,7 +69,7 @@ pub(super) async fn keep(
             Some(taken.position().unwrap_or(start).max(start))
         });
         if let Some(beyond) = begins.min() {
-            let kept = observe::keep_past(ports, *asset, head, beyond, trace).await;
+            let kept = observe::keep_past(ports, *asset, head, beyond, past, trace).await;
             kept.map_err(|error| error.with("asset", &head.key))?;
         }
     }

@@ -110,6 +110,26 @@ async fn recorded_commits_are_kept_for_as_long_as_the_target_may_need_them() {
 }
 
 #[tokio::test]
+async fn what_a_first_read_took_of_a_table_that_is_taken_in_is_kept_too() {
+    let mut d = Deployment::with(&["a"]).await;
+    let document = json!({
+        "name": "t", "workflowDefinitionCode": 11,
+        "groups": [{"advance": "all", "dependencies": [
+            {"asset": "paimon://ods_db/ods_*", "operations": {"include": ["APPEND"]}},
+            {"asset": crate::support::key("a")},
+        ]}],
+    });
+    d.declare(&serde_json::from_value(document).unwrap()).await;
+    d.create("ods_b");
+    d.table("ods_b").commit("APPEND", 1);
+    d.register_table("ods_b").await;
+    d.world.clock.advance(Duration::from_hours(30 * 24));
+    d.world.items.forget_expired(d.world.clock.now());
+    d.commit("a", "APPEND").await;
+    assert_eq!(took(&d).await, [["a(-,1]", "ods_b(-,1]"]]);
+}
+
+#[tokio::test]
 async fn a_filter_looks_back_over_what_nobody_recorded() {
     let d = with_commits(&[("a", &DOZEN)]).await;
     let mut document = serde_json::to_value(with(&["a"], &json!({"startFrom": "earliest"}))).unwrap();
