@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use self::data::Data;
 use crate::body;
 use crate::event::Request;
-use crate::problem::ApiError;
+use crate::problem::{ApiError, Code};
 
 /// Longest `id`.
 const MAX_ID_BYTES: usize = 255;
@@ -58,6 +58,22 @@ pub(crate) fn mode(request: &Request) -> Mode {
         "application/cloudevents+json" => Mode::Single,
         _ if request.header("ce-specversion").is_some() => Mode::Single,
         _ => Mode::Either,
+    }
+}
+
+/// Refuses what says of itself that it is no JSON. What says nothing is looked at.
+///
+/// Errors: `UNSUPPORTED_MEDIA_TYPE`.
+pub(crate) fn check_content_type(request: &Request) -> Result<(), ApiError> {
+    match request.header("content-type") {
+        Some(content_type) if !is_json(content_type) && !content_type.trim().is_empty() => {
+            let error = ApiError::new(Code::UnsupportedMediaType, "the content type is not one of JSON");
+            Err(error.at("content-type").hint(
+                "send application/cloudevents+json, application/cloudevents-batch+json, or application/json, in binary \
+                 mode with ce- headers",
+            ))
+        }
+        _ => Ok(()),
     }
 }
 

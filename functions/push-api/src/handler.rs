@@ -13,6 +13,7 @@ use crate::answer::{Answer, response};
 use crate::auth::{self, Caller};
 use crate::context::Context;
 use crate::event::{GatewayEvent, GatewayResponse, Request};
+use crate::handshake;
 use crate::once;
 use crate::problem::{ApiError, Code};
 use crate::routes::{self, Found, Parameters, Route};
@@ -70,6 +71,9 @@ fn of_field(field: &str, invalid: Invalid) -> ApiError {
 pub async fn handle(event: GatewayEvent, context: &Context) -> GatewayResponse {
     let began = Instant::now();
     let request = Request::from(event);
+    if let Some(welcome) = handshake::answer(&request, context.access.rate()) {
+        return welcome;
+    }
     let trace = match store::new_trace(&*context.ports.random) {
         Ok(trace) => trace,
         Err(error) => return response(Err(error.into()), None),

@@ -12,6 +12,7 @@ mod cloudevent;
 mod context;
 pub mod event;
 pub mod handler;
+mod handshake;
 mod list;
 mod once;
 mod operations;

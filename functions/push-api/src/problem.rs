@@ -40,11 +40,13 @@ pub enum Code {
     UnknownAsset,
     /// The answer would be over the limit of a gateway.
     AnswerTooLarge,
+    /// The body is in a form that the route does not take.
+    UnsupportedMediaType,
 }
 
 impl Code {
     /// The codes that only the API has, for the check that each has its page.
-    pub const OWN: [Self; 12] = [
+    pub const OWN: [Self; 13] = [
         Self::Unauthenticated,
         Self::Forbidden,
         Self::NoSuchRoute,
@@ -57,6 +59,7 @@ impl Code {
         Self::GrantRequested,
         Self::UnknownAsset,
         Self::AnswerTooLarge,
+        Self::UnsupportedMediaType,
     ];
 
     /// The code on the wire.
@@ -75,6 +78,7 @@ impl Code {
             Self::TooLarge => "TOO_LARGE",
             Self::UnknownAsset => "UNKNOWN_ASSET",
             Self::AnswerTooLarge => "ANSWER_TOO_LARGE",
+            Self::UnsupportedMediaType => "UNSUPPORTED_MEDIA_TYPE",
         }
     }
 
@@ -92,6 +96,7 @@ impl Code {
             | Self::GrantRequested => 409,
             Self::IdempotencyKeyReused => 422,
             Self::TooLarge => 413,
+            Self::UnsupportedMediaType => 415,
             // Not 429: several writers' clients repeat a 503 and drop what was answered with a 429.
             Self::Engine(ErrorKind::Contention | ErrorKind::Unavailable) | Self::RateLimited => 503,
             Self::Engine(_) => 500,
@@ -122,6 +127,7 @@ impl Code {
             Self::TooLarge => "Too large",
             Self::UnknownAsset => "The table is not registered",
             Self::AnswerTooLarge => "The answer would be too large",
+            Self::UnsupportedMediaType => "The body is in a form that is not taken",
         }
     }
 }

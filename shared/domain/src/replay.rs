@@ -161,7 +161,10 @@ impl<'a> Player<'a> {
         if let Some(past) = event.past_commit() {
             // Counted as the replay counts, which may have begun later than the asset.
             let newest = state.marks().find(|mark| mark.version == past.mark.version).cloned();
-            commits.push(PastCommit { mark: newest.unwrap_or(past.mark), ..past });
+            let past = PastCommit { mark: newest.unwrap_or(past.mark), ..past };
+            // One that a declaration asked for is recorded after later ones.
+            let place = commits.partition_point(|known| known.mark.version.position < past.mark.version.position);
+            commits.insert(place, past);
         }
     }
 

@@ -159,7 +159,7 @@ pub async fn fire(
 ///
 /// Errors: `NotFound`; `Conflict` while a trigger of it has not ended.
 pub async fn reset(ports: &Ports, target: &TargetId, trace: &TraceId) -> Result<Option<Evaluated>, EngineError> {
-    targets::begin_anew(ports, target).await?;
+    targets::begin_anew(ports, target, trace).await?;
     evaluate::evaluate_one(ports, target, trace).await
 }
 

@@ -48,6 +48,10 @@ impl Access {
     }
 
     /// Has a token looked up again, because this instance has changed it.
+    pub(crate) const fn rate(&self) -> Rate {
+        self.buckets.rate()
+    }
+
     pub(crate) fn forget(&self, id: &TokenId) {
         self.known.forget(id);
     }

@@ -74,6 +74,11 @@ impl Buckets {
         Self { rate, of_callers: Mutex::default(), of_strangers: Mutex::default() }
     }
 
+    /// What a token may send.
+    pub(super) const fn rate(&self) -> Rate {
+        self.rate
+    }
+
     /// Takes one request of a caller.
     ///
     /// Errors: `RATE_LIMITED` with the rate.

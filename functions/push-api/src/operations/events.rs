@@ -21,6 +21,7 @@ use crate::handler::Call;
 use crate::list::{self, Listed, Page};
 use crate::operations::assets::{self, Readings};
 use crate::problem::{ApiError, Code};
+use crate::routes::Needs;
 
 /// The outcomes of kept events.
 const OUTCOMES: [&str; 5] = ["advanced", "maintenance", "duplicate", "superseded", "ignored"];
@@ -96,6 +97,10 @@ impl From<Failed> for Item {
 /// `CloudEvents` in structured, batch or binary mode, and events of catalogs as they are.
 pub(super) async fn push(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
+    // Who cannot set headers cannot say what it sends either.
+    if !matches!(call.route.needs, Needs::PathToken(_)) {
+        cloudevent::check_content_type(call.request)?;
+    }
     let bytes = call.request.body()?;
     let document = match cloudevent::binary(call.request, &bytes)? {
         Some(event) => event,

@@ -283,8 +283,25 @@ async fn cloud_events_come_in_three_modes() {
     }
     let mut other = binary;
     other["Content-Type"] = json!("text/xml");
-    assert_eq!(body(&send(other.clone(), "{}").await)["field"], "datacontenttype");
-    assert_eq!(body(&send(other, "<xml/>").await)["field"], "body");
+    golden("error-unsupported-media-type", &send(other, "<xml/>").await);
+    assert_eq!(send(of("text/plain"), &text).await.status_code, 415);
+    assert_eq!(send(json!({}), &text).await.status_code, 202, "what says nothing is looked at");
+}
+
+#[tokio::test]
+async fn a_sender_that_asks_is_told_its_rate_and_nothing_else() {
+    let api = Api::with_orders().await;
+    let ask = |path: &str, origin: &str| json!({"httpMethod": "OPTIONS", "path": path, "headers": {"WebHook-Request-Origin": origin}});
+    let answer = api.raw(ask(EVENTS, "eventemitter.example.com")).await;
+    assert_eq!(answer.status_code, 200);
+    assert_eq!(answer.headers["webhook-allowed-origin"], "eventemitter.example.com");
+    assert_eq!(answer.headers["webhook-allowed-rate"], "60000000", "in a minute, at the rate of these tests");
+    assert_eq!(answer.headers["allow"], "POST");
+    let elsewhere = api.raw(ask("/projects/8/nothing", "eventemitter.example.com")).await;
+    assert_eq!((elsewhere.headers, elsewhere.body), (answer.headers, answer.body), "it tells nothing of what exists");
+    for wrong in ["", "a b", "x\r\nset-cookie: y", &"a".repeat(256)] {
+        assert_eq!(api.raw(ask(EVENTS, wrong)).await.status_code, 401, "{wrong}");
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::spec::{DependencySpec, GroupSpec, StartFrom, TargetSpec};
+use super::spec::{DependencySpec, GroupSpec, TargetSpec};
 use super::{Advance, MAX_COMMIT_KINDS, MAX_GROUP_MEMBERS, MAX_GROUPS, MAX_TARGET_MEMBERS};
 use crate::Invalid;
 use crate::ids::Alias;
@@ -188,9 +188,6 @@ impl TargetSpec {
         }
         if self.on_deadline == OnDeadline::Fire {
             return Err(refused("onDeadline", "`fire`"));
-        }
-        if !matches!(self.start_from, StartFrom::Now | StartFrom::Current) {
-            return Err(refused("startFrom", "a start before what is there now"));
         }
         Ok(())
     }

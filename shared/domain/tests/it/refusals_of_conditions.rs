@@ -193,8 +193,6 @@ fn each_goes_by_the_order_of_commits_alone() {
         (json!({ "onFailed": "extend" }), "onFailed", "`extend`"),
         (json!({ "orAt": { "cron": "0 6 * * *", "timeZone": "UTC" } }), "orAt", "`orAt`"),
         (json!({ "deadline": { "within": "1h" }, "onDeadline": "fire" }), "onDeadline", "`fire`"),
-        (json!({ "startFrom": "earliest" }), "startFrom", "a start before what is there now"),
-        (json!({ "startFrom": 41 }), "startFrom", "a start before what is there now"),
     ] {
         let problem = format!("{what} is not defined with `coalesce: each`");
         refused(&each(member(json!({})), fields), field, &problem, hint);

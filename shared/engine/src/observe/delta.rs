@@ -20,7 +20,7 @@ use lakebell_formats::delta::{
 use serde::{Deserialize, Serialize};
 
 use super::findings::{Finding, Reading};
-use super::table::{FIRST_READ_DEPTH, Stop, Table, damaged, keep_note, note_of, verified};
+use super::table::{Stop, Table, damaged, keep_note, note_of, verified};
 use super::{Look, MAX_COMMITS_PER_WRITE};
 use crate::ports::storage::Listing;
 use crate::records::Ring;
@@ -145,16 +145,20 @@ impl Reader<'_> {
     async fn first_read(&self, state: &AssetState) -> Result<Reading, Stop> {
         let mut found = Vec::new();
         if let Some(newest) = self.newest().await? {
-            for version in (newest.saturating_sub(FIRST_READ_DEPTH - 1)..=newest).rev() {
-                match self.commit(version).await? {
-                    Some(commit) => found.insert(0, commit),
-                    None if found.is_empty() => continue,
-                    None => break,
-                }
-                if found[0].commit.changes_data() != Some(false) {
+            for version in (0..=newest).rev().take(self.table.back.depth()) {
+                let Some(commit) = self.commit(version).await? else {
+                    if found.is_empty() {
+                        continue;
+                    }
+                    break;
+                };
+                let is_last = self.table.back.ends_at(ordinal(version), commit.commit.changes_data());
+                found.push(commit);
+                if is_last {
                     break;
                 }
             }
+            found.reverse();
         }
         let Some(oldest) = found.first().map(|found| found.commit.version) else {
             return Ok(Reading::of(Evidence::FirstRead(Vec::new())));

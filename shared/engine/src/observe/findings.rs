@@ -342,6 +342,20 @@ fn troubled(trouble: &Trouble, outcome: &Outcome) -> Record {
     }
 }
 
+/// The event of a commit from before the recorded history, which a declaration asked for.
+pub(super) fn past_event(hint: &Hint, head: &AssetHead, commit: &Commit, now: Timestamp) -> Result<Write, EngineError> {
+    let is_data = commit.changes_data.unwrap_or(true);
+    let record = Record {
+        kind: EventKind::SnapshotCommitted,
+        token: commit_token(commit),
+        outcome: if is_data { Outcome::Advanced } else { Outcome::Maintenance },
+        commit: Some(commit.clone()),
+        evidence: None,
+        detail: detail(commit, Some("read from storage for a declaration that begins before it")),
+    };
+    event(hint, head, record, now, HISTORY_RETENTION)
+}
+
 /// What had been counted up to and with a commit that the state has just taken.
 fn totals(state: &AssetState, position: Position) -> Totals {
     state.marks().find(|mark| mark.version.position == position).map(|mark| mark.totals).unwrap_or_default()

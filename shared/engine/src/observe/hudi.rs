@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::findings::{Finding, Reading};
-use super::table::{FIRST_READ_DEPTH, Stop, Table, damaged, keep_note, note_of, verified};
+use super::table::{Stop, Table, damaged, keep_note, note_of, verified};
 use super::{Look, MAX_COMMITS_PER_WRITE};
 use crate::ports::storage::Listing;
 use crate::records::{RING, Ring};
@@ -146,17 +146,18 @@ impl Reader<'_> {
             .collect();
         let mut commits = Vec::new();
         let mut etags = Vec::new();
-        let depth = usize::try_from(FIRST_READ_DEPTH).unwrap_or(usize::MAX);
-        for (file, ordinal) in completed.iter().zip(ordinals).rev().take(depth) {
+        for (file, ordinal) in completed.iter().zip(ordinals).rev().take(self.table.back.depth()) {
             let found = self.commit(file, ordinal, &listed, &note.partition_fields).await?;
             let Some((commit, etag)) = found else { continue };
-            let is_data = commit.changes_data != Some(false);
-            commits.insert(0, commit);
-            etags.insert(0, etag);
-            if is_data {
+            let is_last = self.table.back.ends_at(ordinal, commit.changes_data);
+            commits.push(commit);
+            etags.push(etag);
+            if is_last {
                 break;
             }
         }
+        commits.reverse();
+        etags.reverse();
         let ring = commits.iter().map(|commit| commit.fingerprint.clone()).collect();
         note.take(&listed.timeline, &ring);
         let first = Finding { evidence: Evidence::FirstRead(commits), etags };

@@ -18,13 +18,14 @@ mod pointer;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
+use lakebell_domain::Invalid;
 use lakebell_domain::commit::Commit;
 use lakebell_domain::state::{AssetState, Evidence, RewriteHold, TagEntry, TroubleCode};
 use lakebell_domain::version::{Ordinal, Position};
 use lakebell_formats::iceberg::{Anchor, Known, MAIN, Metadata, Movement, Step, resolve};
 
 use super::findings::{Finding, Reading};
-use super::table::{FIRST_READ_DEPTH, Stop, Table, keep_note, note_of, verified};
+use super::table::{Back, Stop, Table, keep_note, note_of, verified};
 use super::{Look, MAX_COMMITS_PER_WRITE};
 use crate::records::Ring;
 use files::{File, Row};
@@ -130,13 +131,32 @@ impl Reader<'_> {
                     .is_some_and(|(before, file)| self.step_after(before, file).changes_data() != Some(false))
             });
             let is_whole = rest.is_empty() || files.len() == before;
-            if has_data || is_whole || files.len() >= usize::try_from(FIRST_READ_DEPTH).unwrap_or(usize::MAX) {
+            if self.is_far_enough(&files, &line, has_data)? || is_whole || files.len() >= self.table.back.depth() {
                 break (line, lost, is_whole);
             }
         };
         files.retain(|file| line.contains(&file.name));
         files.sort_by_key(|file| line.iter().position(|name| *name == file.name));
         self.first_commits(&files, lost, is_whole)
+    }
+
+    /// Whether a first read has gone back as far as it should, beyond the commit that it ends at, so that
+    /// this one is judged by the file before it.
+    ///
+    /// Errors: `Invalid` where what it would have to hold is too much.
+    fn is_far_enough(&self, files: &[File], line: &[String], has_data: bool) -> Result<bool, Stop> {
+        let Back::To(first, _) = self.table.back else { return Ok(has_data) };
+        let snapshots: usize = files.iter().map(|file| file.metadata.snapshots().len()).sum();
+        if files.len() > 2 && snapshots > MAX_SNAPSHOTS {
+            let problem = format!("the metadata files from then on name more than {MAX_SNAPSHOTS} snapshots together");
+            let hint = "name a later snapshot, or use now or current";
+            return Err(Stop::Error(Invalid::new("startFrom", problem, hint).into()));
+        }
+        let oldest = line.first().and_then(|name| files.iter().find(|file| file.name == *name));
+        Ok(oldest.is_some_and(|file| {
+            let ordinal = Note::default().ordinal_of(&file.name, &file.metadata, &file.metadata.log);
+            Ordinal(ordinal).next() < first
+        }))
     }
 
     /// Where a first read finds files, those that were read to learn that, and the others, newest first.
@@ -173,7 +193,7 @@ impl Reader<'_> {
             };
             let commit = metadata.to_commit(&file.name, self.branch(), Ordinal(ordinal).next(), &step);
             if let Some(commit) = commit.filter(|_| is_there) {
-                if commit.changes_data != Some(false) {
+                if self.table.back.ends_at(commit.ordinal, commit.changes_data) {
                     commits.clear();
                     etags.clear();
                 }
@@ -183,8 +203,7 @@ impl Reader<'_> {
             note.accept(file, self.branch(), ordinal);
             schema_id = metadata.current_schema_id;
         }
-        let keep = usize::try_from(FIRST_READ_DEPTH).unwrap_or(usize::MAX);
-        let from = commits.len().saturating_sub(keep);
+        let from = commits.len().saturating_sub(self.table.back.depth());
         let first = Finding { evidence: Evidence::FirstRead(commits.split_off(from)), etags: etags.split_off(from) };
         let mut findings = vec![first];
         if note.knows_a_file() {

@@ -11,13 +11,17 @@ mod findings;
 mod hudi;
 mod iceberg;
 mod paimon;
+mod past;
 mod recognise;
 mod table;
 mod told;
 
 pub use findings::was_untold;
+pub use past::MAX_PAST;
+pub(crate) use past::{Past, keep_past, place_in_storage};
 pub use recognise::is_table_of;
 pub(crate) use recognise::{agree, format_at, format_found};
+use table::Back;
 pub(crate) use table::{file_of, uuid_of};
 pub(crate) use told::told;
 
@@ -134,7 +138,7 @@ pub(crate) async fn observe_branch(ports: &Ports, hint: &Hint) -> Result<(Observ
             return Ok((observed(hint.asset, known, outcomes), branches));
         }
         let head = &known.head.value;
-        let reading = read(ports, head, &head.state, &known.ring.value, &hint.look).await?;
+        let reading = read(ports, head, &head.state, &known.ring.value, &hint.look, Back::ToData).await?;
         let applied = findings::apply(hint, &known.head, &known.ring, &known.pointers, &reading, ports.clock.now())?;
         if let Some(actions) = applied.actions {
             if record(ports, actions).await? {
@@ -253,11 +257,13 @@ async fn read(
     state: &AssetState,
     ring: &Ring,
     look: &Look,
+    back: Back,
 ) -> Result<findings::Reading, EngineError> {
     let table = || table::Table {
         storage: &*ports.storage,
         location: &head.location,
         branch: head.key.branch(),
+        back,
         now: ports.clock.now(),
     };
     if head.settings.trust == Trust::Writer {
@@ -323,7 +329,7 @@ pub async fn accept_rewrite(ports: &Ports, asset: AssetId, trace: &TraceId) -> R
             ));
         }
         let fresh = AssetState::default();
-        let mut reading = read(ports, head, &fresh, &Ring::default(), &Look::Whole).await?;
+        let mut reading = read(ports, head, &fresh, &Ring::default(), &Look::Whole, Back::ToData).await?;
         if let Some(error) = reading.failed.take() {
             return Err(error);
         }

@@ -13,7 +13,7 @@ use lakebell_domain::version::{Ordinal, Position, Version};
 use lakebell_formats::paimon::{self, ChangelogProducer, PaimonObjectKind, Schema, Snapshot, Tag};
 
 use super::findings::{Finding, Reading};
-use super::table::{FIRST_READ_DEPTH, Stop, Table, damaged, verified};
+use super::table::{Stop, Table, damaged, verified};
 use super::{Look, MAX_COMMITS_PER_WRITE};
 use crate::ports::storage::{Listing, Object};
 use crate::records::Ring;
@@ -86,23 +86,26 @@ impl Reader<'_> {
 
     /// The newest commit, and back from it to one that changed data.
     async fn first_read(&self) -> Result<Reading, Stop> {
-        let Some(newest) = self.ids().await?.last().copied() else {
+        let ids = self.ids().await?;
+        if ids.is_empty() {
             let tags = Some(self.tags_before().await?);
             return Ok(Reading { tags, ..Reading::of(Evidence::FirstRead(Vec::new())) });
-        };
+        }
         let mut producers = Producers { detail: None, read: Vec::new() };
         let mut commits = Vec::new();
         let mut etags = Vec::new();
-        for id in (newest.saturating_sub(FIRST_READ_DEPTH - 1).max(1)..=newest).rev() {
+        for id in ids.into_iter().rev().take(self.table.back.depth()) {
             let Some(found) = self.snapshot(id).await? else { break };
             let commit = found.snapshot.to_commit(producers.of(self, found.snapshot.schema_id).await?);
-            let is_data = commit.changes_data != Some(false);
-            commits.insert(0, commit);
-            etags.insert(0, found.etag);
-            if is_data {
+            let is_last = self.table.back.ends_at(commit.ordinal, commit.changes_data);
+            commits.push(commit);
+            etags.push(found.etag);
+            if is_last {
                 break;
             }
         }
+        commits.reverse();
+        etags.reverse();
         // The detail of the newest commit's schema is the one that the next commit needs.
         let mut findings: Vec<Finding> =
             producers.read.into_iter().take(1).map(|detail| Finding::new(Evidence::SchemaRead(detail))).collect();

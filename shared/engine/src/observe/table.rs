@@ -15,7 +15,34 @@ use crate::{EngineError, ErrorKind};
 /// How long a missing commit below one that is there is waited for before it is a recorded gap.
 const HOLE_GRACE: SignedDuration = SignedDuration::from_mins(10);
 /// How far a first read goes back to find a commit that changed data.
-pub(super) const FIRST_READ_DEPTH: u64 = 8;
+const FIRST_READ_DEPTH: usize = 8;
+
+/// How far a reader goes back in a table of which nothing is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Back {
+    /// To the newest commit that changed data, if it is among the last few.
+    ToData,
+    /// To this ordinal, or to the oldest commit that is left, and at most so many commits.
+    To(Ordinal, usize),
+}
+
+impl Back {
+    /// Most commits that are read.
+    pub(super) const fn depth(self) -> usize {
+        match self {
+            Self::ToData => FIRST_READ_DEPTH,
+            Self::To(_, depth) => depth,
+        }
+    }
+
+    /// Whether nothing before a commit is asked for.
+    pub(super) fn ends_at(self, ordinal: Ordinal, changes_data: Option<bool>) -> bool {
+        match self {
+            Self::ToData => changes_data != Some(false),
+            Self::To(first, _) => ordinal <= first,
+        }
+    }
+}
 
 /// A read that ended early: trouble to record, or an error to try again.
 pub(super) enum Stop {
@@ -40,6 +67,7 @@ pub(super) struct Table<'a> {
     pub(super) storage: &'a dyn TableStorage,
     pub(super) location: &'a Location,
     pub(super) branch: Option<&'a str>,
+    pub(super) back: Back,
     pub(super) now: Timestamp,
 }
 

@@ -4,6 +4,7 @@
 //! revision; then the heads are read, the target is written and evaluated. An advance at the same
 //! time loses its compare-and-swap and sees the pointer.
 
+mod past;
 mod pointers;
 mod snapshots;
 mod start;
@@ -26,6 +27,7 @@ use crate::assets;
 use crate::evaluate::{self, Evaluated, Explained, Subject, cursor_draft};
 use crate::layout;
 use crate::lineage;
+use crate::observe::Past;
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
 use crate::records::{AssetHead, Definition, RegisteredTarget};
@@ -56,6 +58,37 @@ impl Known {
     fn live(&self) -> Option<&Definition> {
         self.definition.as_ref().map(|known| &known.value).filter(|known| known.undeclared_at.is_none())
     }
+
+    /// Whether an asset is a member of a group.
+    fn has(&self, group: &GroupName, asset: AssetId) -> bool {
+        let group = self.live().and_then(|live| live.target.group(group));
+        group.is_some_and(|group| group.members.iter().any(|member| member.asset == asset))
+    }
+
+    /// Whether the commits of a group's member have been kept one by one.
+    fn keeps_history_of(&self, group: &GroupName, asset: AssetId) -> bool {
+        self.live().is_some_and(|live| live.target.needs_history()) && self.has(group, asset)
+    }
+
+    /// The cursors under a definition that is to be written.
+    fn cursor_of(
+        &self,
+        definition: &Definition,
+        definition_rev: u64,
+        heads: &BTreeMap<AssetId, AssetHead>,
+        begin: Begin<'_>,
+    ) -> TargetCursor {
+        let mut cursor = self.cursor.as_ref().map(|cursor| cursor.value.clone()).unwrap_or_default();
+        cursor.definition_rev = definition_rev;
+        if self.live().is_none() {
+            cursor.failed = None;
+            cursor.windows.clear();
+            cursor.advanced_at = None;
+            cursor.since = Some(definition.declared_at);
+        }
+        start::begin(&mut cursor, &definition.target, heads, begin, |group, asset| self.has(group, asset));
+        cursor
+    }
 }
 
 /// Declares or alters a target. Groups that are new begin as the declaration says; by default only
@@ -85,7 +118,9 @@ pub async fn declare(
         // What is new in the same declaration is a table that its prefixes take in, registered since.
         let is_same = known.live().is_some_and(|live| live.spec == *spec);
         let begin = if is_same { Begin::AtZero } else { Begin::Declared(&spec.start_from, &named) };
-        let Some((definition, is_changed)) = put(ports, &known, project, spec, &assets, begin).await? else { continue };
+        let Some((definition, is_changed)) = put(ports, &known, project, spec, &assets, begin, trace).await? else {
+            continue;
+        };
         if let (Some(before), true) = (known.definition.as_ref(), is_changed) {
             let kept: Vec<AssetPrefix> = prefixes.iter().cloned().collect();
             subscribe::keep_only(ports, &id, &before.value.target, &kept).await?;
@@ -122,7 +157,7 @@ pub async fn take_in(ports: &Ports, id: &TargetId, trace: &TraceId) -> Result<Op
         let (Some(live), Some(definition)) = (known.live(), &known.definition) else { return Ok(None) };
         let spec = live.spec.clone();
         let assets = find_assets(ports, id.project, &spec).await?;
-        let is_put = match put(ports, &known, id.project, &spec, &assets, Begin::AtZero).await {
+        let is_put = match put(ports, &known, id.project, &spec, &assets, Begin::AtZero, trace).await {
             Ok(put) => put.is_some(),
             // What it was declared to be cannot be met any more: it keeps its cursors and says so.
             Err(error) if error.kind() == ErrorKind::Invalid => {
@@ -145,7 +180,7 @@ pub async fn take_in(ports: &Ports, id: &TargetId, trace: &TraceId) -> Result<Op
 /// Begins a target anew: the next generation, with cursors where the declaration says.
 ///
 /// Errors: `NotFound`; `Conflict` while a trigger of it has not ended.
-pub(crate) async fn begin_anew(ports: &Ports, id: &TargetId) -> Result<(), EngineError> {
+pub(crate) async fn begin_anew(ports: &Ports, id: &TargetId, trace: &TraceId) -> Result<(), EngineError> {
     for _ in 0..MAX_LOST_RACES {
         let known = load(ports, id).await?;
         let (Some(live), Some(definition), Some(cursor)) = (known.live(), &known.definition, &known.cursor) else {
@@ -171,6 +206,7 @@ pub(crate) async fn begin_anew(ports: &Ports, id: &TargetId) -> Result<(), Engin
         let named = snapshots::ordinals(&assets);
         let begin = Begin::Declared(&anew.spec.start_from, &named);
         start::begin(&mut cursors, &anew.target, &heads, begin, |_, _| false);
+        past::keep(ports, &anew.target, &cursors, &heads, |_, _| false, Past::Stored, trace).await?;
         let actions = [
             Write::Replace(store::draft(layout::definition(id), &anew)?, definition.rev),
             Write::Replace(cursor_draft(id, &cursors)?, cursor.rev),
@@ -191,6 +227,7 @@ async fn put(
     spec: &TargetSpec,
     assets: &KnownAssets,
     begin: Begin<'_>,
+    trace: &TraceId,
 ) -> Result<Option<(Definition, bool)>, EngineError> {
     let before = known.definition.as_ref();
     let generation =
@@ -200,9 +237,19 @@ async fn put(
         return Ok(Some((same.clone(), false)));
     }
     let definition_rev = before.map_or(0, |known| known.rev) + 1;
-    let heads = pointers::put(ports, spec, &target, definition_rev).await?;
+    let mut heads = pointers::put(ports, spec, &target, definition_rev).await?;
     let definition = Definition { spec: spec.clone(), target, declared_at: ports.clock.now(), undeclared_at: None };
-    if !write_target(ports, known, &definition, definition_rev, &heads, begin).await? {
+    if let Begin::Declared(start, _) = begin
+        && past::read_first(ports, &definition.target, start, &heads, trace).await?
+    {
+        heads = pointers::heads(ports, &definition.target).await?;
+    }
+    let cursor = known.cursor_of(&definition, definition_rev, &heads, begin);
+    let is_kept = |group: &GroupName, asset| known.keeps_history_of(group, asset);
+    // Of a table that is taken in, what a first read takes counts, and no more.
+    let past = if begin == Begin::AtZero { Past::Recorded } else { Past::Stored };
+    past::keep(ports, &definition.target, &cursor, &heads, is_kept, past, trace).await?;
+    if !write_target(ports, known, &definition, &cursor).await? {
         return Ok(None);
     }
     pointers::drop_gone(ports, before.map(|known| &known.value.target), &definition.target).await?;
@@ -277,24 +324,9 @@ async fn write_target(
     ports: &Ports,
     known: &Known,
     definition: &Definition,
-    definition_rev: u64,
-    heads: &BTreeMap<AssetId, AssetHead>,
-    begin: Begin<'_>,
+    cursor: &TargetCursor,
 ) -> Result<bool, EngineError> {
     let id = &definition.target.id;
-    let mut cursor = known.cursor.as_ref().map(|cursor| cursor.value.clone()).unwrap_or_default();
-    cursor.definition_rev = definition_rev;
-    if known.live().is_none() {
-        cursor.failed = None;
-        cursor.windows.clear();
-        cursor.advanced_at = None;
-        cursor.since = Some(definition.declared_at);
-    }
-    let had = |group: &GroupName, asset: AssetId| {
-        let groups = known.live().into_iter().flat_map(|known| &known.target.groups);
-        groups.filter(|known| known.name == *group).flat_map(|known| &known.members).any(|member| member.asset == asset)
-    };
-    start::begin(&mut cursor, &definition.target, heads, begin, had);
     let definition_draft = store::draft(layout::definition(id), definition)?;
     let has_prefixes = definition.target.groups.iter().any(|group| !group.prefixes.is_empty());
     let entry = RegisteredTarget { id: id.clone(), workflow: definition.target.workflow.clone(), has_prefixes };
@@ -303,7 +335,7 @@ async fn write_target(
     let entry_known = ports.items.get(std::slice::from_ref(&registered)).await?;
     let actions = [
         Write::put(definition_draft, known.definition.as_ref().map(|known| known.rev)),
-        Write::put(cursor_draft(id, &cursor)?, known.cursor.as_ref().map(|known| known.rev)),
+        Write::put(cursor_draft(id, cursor)?, known.cursor.as_ref().map(|known| known.rev)),
         Write::put(entry_draft, entry_known.first().map(|item| item.rev)),
     ];
     Ok(store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done)

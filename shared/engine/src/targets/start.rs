@@ -8,7 +8,7 @@ use lakebell_domain::evaluation::complete_partitions;
 use lakebell_domain::ids::{AssetId, GroupName};
 use lakebell_domain::state::{AssetState, Mark, Totals};
 use lakebell_domain::target::{Member, StartFrom, Target, ordinal_of, snapshot_at};
-use lakebell_domain::version::{Fingerprint, Ordinal, Position, Version};
+use lakebell_domain::version::{Epoch, Fingerprint, Ordinal, Position, Version};
 
 use super::snapshots::Named;
 use crate::records::AssetHead;
@@ -84,7 +84,7 @@ fn begin_partitions(
 fn first(state: &AssetState, member: &Member, begin: Begin<'_>) -> Option<Taken> {
     let Begin::Declared(start, named) = begin else { return Some(Taken::default()) };
     match start {
-        StartFrom::Earliest => Some(Taken::default()),
+        StartFrom::Earliest => Some(Taken { version: before_first(state.epoch), ..Taken::default() }),
         StartFrom::Now => state.baseline.is_some().then(|| Taken::everything(state, &member.conditions)),
         StartFrom::Current => state.baseline.is_some().then(|| before_newest(state, member)),
         StartFrom::Snapshot(id) => {
@@ -115,9 +115,17 @@ fn totals_before(mark: &Mark) -> Totals {
     }
 }
 
+/// The place before everything in an epoch. Before the first one there is nothing.
+fn before_first(epoch: Epoch) -> Option<Version> {
+    let position = Position::start_of(epoch);
+    (epoch > Epoch(0)).then(|| Version { position, fingerprint: Fingerprint::from(""), snapshot_id: "".into() })
+}
+
 /// The place before a version. Where ordinals follow the format's own dense numbers it has a name.
 fn predecessor(format: Format, position: Position) -> Option<Version> {
-    let ordinal = Ordinal(position.ordinal.0.checked_sub(1).filter(|ordinal| *ordinal > 0)?);
+    let Some(ordinal) = position.ordinal.0.checked_sub(1).filter(|ordinal| *ordinal > 0).map(Ordinal) else {
+        return before_first(position.epoch);
+    };
     let snapshot_id = snapshot_at(format, ordinal).unwrap_or_default();
     let position = Position { ordinal, ..position };
     Some(Version { position, fingerprint: Fingerprint::from(""), snapshot_id: snapshot_id.into() })

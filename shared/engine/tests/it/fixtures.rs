@@ -104,6 +104,15 @@ async fn every_history_registered_at_its_end(cases: Vec<Case>) {
     assert_right(&wrong);
 }
 
+/// A table that is registered when all of it is there, and a target that asks for each of its commits.
+async fn every_history_declared_from_before(cases: Vec<Case>) {
+    let mut wrong = Vec::new();
+    for case in cases.iter().filter(|case| case.is_readable()) {
+        wrong.extend(Replay::begin_after(case).await.wrong_from_before(case).await);
+    }
+    assert_right(&wrong);
+}
+
 async fn every_damaged_history_says_where_it_stops(cases: Vec<Case>) {
     let mut met = 0;
     for case in cases.iter().filter(|case| !case.is_readable()) {
@@ -137,6 +146,11 @@ macro_rules! replayed {
             #[tokio::test]
             async fn registered_at_the_end_it_is_where_its_writer_left_it() {
                 super::every_history_registered_at_its_end($cases).await;
+            }
+
+            #[tokio::test]
+            async fn declared_from_before_each_data_commit_in_storage_starts_once() {
+                super::every_history_declared_from_before($cases).await;
             }
         }
     };

@@ -1,5 +1,6 @@
 //! Policies of a target, from the declaration to the scheduler.
 
+mod past;
 mod timers;
 
 use std::time::Duration;

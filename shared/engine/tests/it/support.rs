@@ -71,13 +71,22 @@ impl Deployment {
     }
 
     pub(crate) async fn register(&mut self, table: &str) {
+        self.create(table);
+        self.register_table(table).await;
+    }
+
+    /// A table that nobody has registered.
+    pub(crate) fn create(&mut self, table: &str) {
         let storage: Arc<MemoryStorage> = Arc::clone(&self.world.storage);
         let paimon = PaimonTable::new(storage, BUCKET, &format!("wh/ods_db.db/{table}"));
-        let spec = AssetSpec::new(key(table), paimon.location().parse().unwrap());
+        self.tables.insert(table.to_owned(), paimon);
+    }
+
+    pub(crate) async fn register_table(&mut self, table: &str) {
+        let spec = AssetSpec::new(key(table), self.tables[table].location().parse().unwrap());
         let registration =
             assets::register(&self.world.quiet_ports(), PROJECT, &spec, &trace()).await.expect("register");
         self.ids.insert(table.to_owned(), registration.id);
-        self.tables.insert(table.to_owned(), paimon);
     }
 
     pub(crate) async fn declare(&self, spec: &TargetSpec) -> targets::Declared {

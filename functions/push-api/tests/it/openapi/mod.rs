@@ -26,7 +26,7 @@ fn codes(is_write: bool) -> BTreeMap<u16, Vec<&'static str>> {
         if matches!(code, Code::UnknownAsset | Code::MethodNotAllowed) {
             continue;
         }
-        let is_of_writes = matches!(code.status(), 409 | 413 | 422);
+        let is_of_writes = matches!(code.status(), 409 | 413 | 415 | 422);
         if is_write || !is_of_writes {
             codes.entry(code.status()).or_default().push(code.as_str());
         }

@@ -2,6 +2,7 @@
 
 mod million;
 
+use lakebell_domain::event::{EventKind, Outcome};
 use lakebell_domain::state::Demands;
 use lakebell_domain::version::{Epoch, Ordinal};
 use lakebell_engine::watch::Watched;
@@ -31,6 +32,21 @@ impl Lake {
     fn commit(&self, version: u64, name: &str) {
         self.put(&log(version), if version == 0 { created(name) } else { written(name) });
     }
+}
+
+#[tokio::test]
+async fn case_78_what_optimising_moves_is_no_new_data() {
+    let lake = Lake::new(KEY);
+    lake.register().await;
+    lake.commit(0, "a");
+    lake.notify(&log(0)).await;
+    let moved = r#"{"add":{"path":"b.parquet","size":1,"dataChange":false}}
+{"remove":{"path":"a.parquet","dataChange":false}}"#;
+    lake.put(&log(1), format!("{{\"commitInfo\":{{\"timestamp\":1,\"operation\":\"OPTIMIZE\"}}}}\n{moved}\n"));
+    let watched = lake.notify(&log(1)).await;
+    assert_eq!(watched.outcomes(), [(EventKind::SnapshotCommitted, Outcome::Maintenance)]);
+    let state = lake.state().await;
+    assert_eq!((state.table.unwrap().snapshot_id.as_str(), state.data.unwrap().count), ("1", 1));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Iceberg without a catalog: races, branches that are set back, long histories, and what a look
 //! costs.
 
+mod cases;
 mod catalog;
 mod hadoop;
 mod moves;

@@ -17,17 +17,18 @@ use lakebell_engine::ports::time::Clock as _;
 use lakebell_engine::push::{self, Facts, Named, Pushed, Receipt};
 use lakebell_engine::rules::Records;
 use lakebell_engine::watch::Watcher;
-use lakebell_engine::{compensate, operate};
+use lakebell_engine::{compensate, operate, targets};
 use lakebell_testkit::{Op, StartFault, Tap};
 use serde_json::{Value, json};
 
 use super::{Run, every_seed};
-use crate::support::{Deployment, key, spec, target_id, trace};
+use crate::support::{Deployment, PROJECT, key, spec, target_id, trace};
 
 const TABLES: [&str; 5] = ["a", "b", "q", "w", "v"];
-const TARGETS: [&str; 7] = ["pairs", "apart", "passed", "passing-over", "passed-and", "window", "windows"];
+const TARGETS: [&str; 8] = ["pairs", "apart", "late", "passed", "passing-over", "passed-and", "window", "windows"];
 /// Targets with `each`, a group of theirs, and its tables.
-const EACH: [(&str, &str, &[&str]); 3] = [("pairs", "g", &["a", "b"]), ("apart", "x", &["a"]), ("apart", "y", &["b"])];
+const EACH: [(&str, &str, &[&str]); 4] =
+    [("pairs", "g", &["a", "b"]), ("apart", "x", &["a"]), ("apart", "y", &["b"]), ("late", "g", &["a", "b"])];
 const CHECKS: [&str; 2] = ["rows", "nulls"];
 /// Versions whose verdicts an asset keeps, the newest ones.
 const KEPT: usize = 8;
@@ -183,6 +184,7 @@ impl Policies {
             6..=8 if !self.pending.is_empty() => answered = self.push().await,
             9 if self.run.below(3) == 0 => self.pass().await,
             9 => self.refuse_starts(),
+            13 if self.run.below(8) == 0 => self.declare_late().await,
             10 => self.redrive().await,
             11..=12 => self.plan_other_worker(),
             _ => self.run.act().await,
@@ -254,6 +256,17 @@ impl Policies {
         let deadline = self.run.d.world.clock.now() + SignedDuration::from_mins(1);
         let _ = compensate::pass(&ports, &trace(), deadline).await;
         let _ = compensate::sweep(&ports, &trace()).await;
+        self.run.revive();
+    }
+
+    /// A target begins with what came before it, and may be declared by somebody who is not answered.
+    async fn declare_late(&mut self) {
+        let mut late = serde_json::to_value(spec("late", &[("g", json!("all"), &["a", "b"])])).unwrap();
+        late["coalesce"] = json!("each");
+        late["startFrom"] = json!("earliest");
+        let ports = self.run.d.world.ports();
+        let declared = targets::declare(&ports, PROJECT, &serde_json::from_value(late).unwrap(), &trace()).await;
+        self.run.trail.push(format!("declare late: {:?}", declared.map(|declared| declared.is_changed)));
         self.run.revive();
     }
 
@@ -351,6 +364,7 @@ impl Policies {
                 self.told.sure.insert(check);
             }
         }
+        self.declare_late().await;
         self.run.come_to_rest().await;
     }
 
@@ -358,7 +372,7 @@ impl Policies {
         self.run.check_rest().await;
         let records = self.run.d.records();
         let mut wrong = self.in_order(&records, true);
-        let apart = ["pairs", "apart", "window", "windows"].map(target_id);
+        let apart = ["pairs", "apart", "late", "window", "windows"].map(target_id);
         let of_apart = records.triggers.values().filter(|trigger| apart.contains(&trigger.target));
         let unstarted = of_apart.filter(|trigger| !matches!(trigger.status(), Status::Success { .. }));
         wrong.extend(unstarted.map(|trigger| format!("{} is {:?}", trigger.key, trigger.status())));
