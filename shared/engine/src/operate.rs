@@ -317,10 +317,14 @@ async fn follow(
         let trigger = history::trigger(ports, key).await?;
         let mut changed = cursor.value.clone();
         change(&trigger.value, &mut changed)?;
-        let next = trigger
-            .value
-            .apply(arrow, ports.clock.now())
-            .map_err(|illegal| conflict(&trigger.value, &illegal.to_string()))?;
+        let next = match trigger.value.apply(arrow, ports.clock.now()) {
+            Ok(next) => next,
+            Err(illegal) => {
+                // The run that carried it along the same arrow may have died before it evaluated.
+                evaluate::evaluate_one(ports, &target, trace).await?;
+                return Err(conflict(&trigger.value, &illegal.to_string()));
+            }
+        };
         let has_failed = matches!(next.status(), Status::Failed { .. });
         let stays = has_failed && holds_failed(ports, &target).await?;
         if next.has_ended() && changed.open.as_ref() == Some(&next.key) && !stays {

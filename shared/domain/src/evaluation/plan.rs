@@ -101,13 +101,13 @@ pub fn manual(inputs: &Inputs<'_>, request: &str) -> Result<ClaimPlan, Reason> {
     Ok(forced(inputs, &groups, StartReason::Manual, None, Some(request)).late_for(timed_out))
 }
 
-/// The key of what a person's request starts: the same request is the same trigger.
+/// The key of what a person's request starts: the same request is the same trigger, also where the target was
+/// altered meanwhile, or what it starts takes over the groups of another one.
 pub fn manual_key(inputs: &Inputs<'_>, request: &str) -> TriggerKey {
-    let groups: BTreeSet<GroupName> = inputs.target.groups.iter().map(|group| group.name.clone()).collect();
     trigger_key(&Distinct {
         target: &inputs.target.id,
         generation: inputs.target.generation,
-        groups: &groups,
+        groups: &BTreeSet::new(),
         ranges: &[],
         window: None,
         partition: None,
@@ -223,17 +223,20 @@ fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup<'_>, draft: Draft<'_>) -> 
     }
     let names: BTreeSet<GroupName> = bounds.keys().cloned().collect();
     let registers = registers(inputs, reaches);
-    let key = trigger_key(&Distinct {
-        target: &inputs.target.id,
-        generation: inputs.target.generation,
-        groups: &names,
-        ranges: &ranges,
-        window: draft.window,
-        partition: draft.partition.as_ref(),
-        tick: draft.tick,
-        request: draft.request,
-        registers: &registers,
-    });
+    let of_evaluation = || {
+        trigger_key(&Distinct {
+            target: &inputs.target.id,
+            generation: inputs.target.generation,
+            groups: &names,
+            ranges: &ranges,
+            window: draft.window,
+            partition: draft.partition.as_ref(),
+            tick: draft.tick,
+            request: None,
+            registers: &registers,
+        })
+    };
+    let key = draft.request.map_or_else(of_evaluation, |request| manual_key(inputs, request));
     let mut cursor = moved(inputs, &members, reaches, &ranges, draft.window);
     if let Some(partition) = &draft.partition {
         for group in reaches.keys().filter(|name| inputs.target.group(name).is_some_and(partition::has_partitions)) {

@@ -13,7 +13,7 @@ use lakebell_domain::version::{Ordinal, Position, Version};
 use lakebell_formats::paimon::{self, ChangelogProducer, PaimonObjectKind, Schema, Snapshot, Tag};
 
 use super::findings::{Finding, Reading};
-use super::table::{Stop, Table, damaged, verified};
+use super::table::{Back, Stop, Table, damaged, verified};
 use super::{Look, MAX_COMMITS_PER_WRITE};
 use crate::ports::storage::{Listing, Object};
 use crate::records::Ring;
@@ -84,7 +84,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The newest commit, and back from it to one that changed data.
+    /// The newest commit, and back from it to one that changed data. Where one is missing on that way, the read
+    /// ends below it, and what follows the hole is followed as ever: a hole is no expiry.
     async fn first_read(&self) -> Result<Reading, Stop> {
         let ids = self.ids().await?;
         if ids.is_empty() {
@@ -94,7 +95,14 @@ impl Reader<'_> {
         let mut producers = Producers { detail: None, read: Vec::new() };
         let mut commits = Vec::new();
         let mut etags = Vec::new();
+        let (mut above, mut more) = (None, false);
         for id in ids.into_iter().rev().take(self.table.back.depth()) {
+            let is_below_hole = above.replace(id).is_some_and(|above| id + 1 < above);
+            if is_below_hole && self.table.back == Back::ToData {
+                commits.clear();
+                etags.clear();
+                more = true;
+            }
             let Some(found) = self.snapshot(id).await? else { break };
             let commit = found.snapshot.to_commit(producers.of(self, found.snapshot.schema_id).await?);
             let is_last = self.table.back.ends_at(commit.ordinal, commit.changes_data);
@@ -110,7 +118,7 @@ impl Reader<'_> {
         let mut findings: Vec<Finding> =
             producers.read.into_iter().take(1).map(|detail| Finding::new(Evidence::SchemaRead(detail))).collect();
         findings.push(Finding { evidence: Evidence::FirstRead(commits), etags });
-        Ok(Reading { findings, verified: true, tags: Some(self.tags_before().await?), ..Reading::default() })
+        Ok(Reading { findings, more, verified: true, tags: Some(self.tags_before().await?), ..Reading::default() })
     }
 
     /// The commits after the known one: up to `last`, or to the newest there is.

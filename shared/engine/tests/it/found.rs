@@ -13,7 +13,7 @@ use lakebell_engine::observe::{self, Hint, Look};
 use lakebell_engine::ports::Ports;
 use lakebell_engine::ports::items::{Index, Item, ItemStore, Key, Page, Range, Write, Written};
 use lakebell_engine::push::{self, Facts, Named, Pushed, Receipt};
-use lakebell_engine::{EngineError, assets, evaluate, layout, operate, store, targets};
+use lakebell_engine::{EngineError, ErrorKind, assets, evaluate, layout, operate, store, targets};
 use lakebell_testkit::{Fault, Op, PaimonTable};
 use serde_json::json;
 
@@ -225,4 +225,63 @@ async fn a_backfill_that_runs_goes_on_holding_in_a_rewritten_history() {
     assert_eq!(d.tell_backfill(true).await, Outcome::Advanced);
     d.run_dispatcher().await;
     d.assert_started("t", before + 1);
+}
+
+#[tokio::test]
+async fn a_commit_that_is_away_while_a_rewrite_is_accepted_counts_once_it_is_there() {
+    let target = spec("t", &[("g", json!("all"), &["a"])]);
+    let (mut d, id) = with_a_rewrite(&target).await;
+    d.table("a").commit("COMPACT", 0);
+    let away = d.tables["a"].key(id);
+    let bytes = d.world.storage.get_now(BUCKET, &away).unwrap();
+    d.world.storage.remove(BUCKET, &away);
+    d.notify("a", 3).await;
+    let ports = d.world.quiet_ports();
+    let observed = observe::accept_rewrite(&ports, d.ids["a"], &trace()).await.unwrap();
+    evaluate::evaluate_dependents(&ports, &observed, &trace()).await.unwrap();
+    assert_eq!(d.head("a").state.position().ordinal.0, 1, "not beyond what is missing");
+    d.notify("a", 3).await;
+    assert!(d.head("a").state.hole.is_some());
+    d.world.storage.put(BUCKET, &away, bytes);
+    d.notify("a", 3).await;
+    let state = d.head("a").state;
+    assert_eq!((state.position().ordinal.0, state.data.unwrap().mark.version.position.ordinal.0), (3, id));
+    d.run_dispatcher().await;
+    assert_eq!(Deployment::took(d.triggers("t").last().unwrap()), [format!("a(1,{id}]")]);
+}
+
+#[tokio::test]
+async fn a_request_is_the_same_trigger_where_the_target_was_altered_meanwhile() {
+    let mut d = Deployment::with(&["a", "b"]).await;
+    d.declare(&spec("t", &[("g", json!("all"), &["a"])])).await;
+    d.commit("a", "APPEND").await;
+    d.run_dispatcher().await;
+    let ports = d.world.quiet_ports();
+    let fired = operate::fire(&ports, &target_id("t"), "r", &trace()).await.unwrap();
+    d.declare(&spec("t", &[("h", json!("all"), &["b"]), ("i", json!("all"), &["a"])])).await;
+    for _ in 0..2 {
+        let again = operate::fire(&ports, &target_id("t"), "r", &trace()).await.unwrap();
+        assert_eq!(again.value.key, fired.value.key);
+        d.run_dispatcher().await;
+        d.assert_started("t", 2);
+    }
+}
+
+#[tokio::test]
+async fn skipping_again_evaluates_what_the_first_one_left() {
+    let mut d = Deployment::with(&["a"]).await;
+    let mut each = spec("t", &[("g", json!("all"), &["a"])]);
+    each.coalesce = serde_json::from_value(json!("each")).unwrap();
+    d.declare(&each).await;
+    d.commit("a", "APPEND").await;
+    d.commit("a", "APPEND").await;
+    let first = d.triggers("t").remove(0).key;
+    d.world.tap.fault(Op::Write, 1, Fault::DiesAfter);
+    assert!(operate::skip(&d.world.ports(), &first, "ops", &trace()).await.is_err());
+    d.world.tap.calm();
+    assert_eq!(d.triggers("t").len(), 1, "the second commit waits for an evaluation");
+    let again = operate::skip(&d.world.quiet_ports(), &first, "ops", &trace()).await.unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Conflict);
+    d.run_dispatcher().await;
+    assert_eq!(d.triggers("t").iter().map(Deployment::took).collect::<Vec<_>>(), [["a(-,1]"], ["a(1,2]"]]);
 }

@@ -144,9 +144,10 @@ impl Table {
     }
 
     /// Takes a snapshot away for a moment, where an older one stays: without one nobody can tell that from
-    /// an expiry.
+    /// an expiry. Once: moments add up where nobody looks in between, to more than the grace of what is missing.
     pub(super) fn hide(&mut self, ordinal: u64, step: u64, until: jiff::Timestamp) {
-        if self.current(ordinal - 1).is_none() {
+        let was_away = self.current(ordinal).is_none_or(|commit| commit.stays.len() > 1);
+        if was_away || self.current(ordinal - 1).is_none() {
             return;
         }
         let key = self.key(ordinal);

@@ -25,6 +25,7 @@ mod gates;
 mod job;
 mod lake;
 mod menu;
+mod owed;
 mod plan;
 mod ports;
 mod profile;

@@ -165,6 +165,7 @@ impl ItemStore for Port {
         let names = || keys.iter().map(|key| format!("{}|{}", key.pk, key.sk)).collect::<Vec<_>>().join(" ");
         let fault = self.enter(|| format!("get {}", names()), false).await?;
         let items = &self.outside.items;
+        self.outside.state().owed.read(self.worker, keys);
         // Neither is a batch, and it reads in no particular order.
         if keys.len() > 1 && self.is_torn() {
             let mut keys = keys.to_vec();
@@ -220,6 +221,12 @@ impl Port {
             let changed = actions.iter().filter(|action| !matches!(action, Write::Expect(..)));
             let items: Vec<Item> = changed.filter_map(|action| self.outside.items.peek(action.key())).collect();
             self.outside.state().wrote(self.worker, &items);
+            for item in items.iter().filter(|item| item.key.sk == "0") {
+                let pointers = Range { pk: item.key.pk.clone(), from: "2#".to_owned(), to: "2#\u{10ffff}".to_owned() };
+                let depend = self.outside.items.query(&pointers, None, None).await?.found;
+                let depend = depend.iter().filter_map(|pointer| pointer.key.sk.strip_prefix("2#")?.parse().ok());
+                self.outside.state().owed.owes(self.worker, item, depend);
+            }
         }
         Ok(written)
     }
@@ -260,6 +267,7 @@ impl Queue for Port {
         let copies = if fault == Fault::Again { 2 } else { 1 };
         let mut state = self.outside.state();
         state.sent(self.worker, message);
+        state.owed.sent(self.worker, message);
         state.pending.extend((0..copies).map(|_| Job::Message(message.clone())));
         drop(state);
         answered(fault, ())

@@ -252,12 +252,15 @@ impl Run {
                 table.expire(step, by + 1);
                 "expires"
             }
-            10..=13 if newest > by => {
+            10..=17 if newest > by => {
                 table.hide(newest + 1 - by.min(2), step, until);
                 "hides a snapshot for a moment"
             }
             _ => return,
         };
+        if said == "is rolled back" {
+            state.evidence_of_rewritten(name);
+        }
         state.tell(format!("table {name} {said}"));
     }
 
@@ -269,6 +272,9 @@ impl Run {
         }
         let at = state.dice.below(self.names.len());
         let Some(name) = self.names.get(at).cloned() else { return };
+        // The one that is altered shows most.
+        let altered = self.names.iter().find(|name| menu::is_shifting(name) && state.dice.below(2) == 0);
+        let name = altered.cloned().unwrap_or(name);
         let triggers: Vec<(TriggerKey, Ask)> = state
             .records
             .triggers

@@ -15,6 +15,7 @@ use super::dice::Dice;
 use super::gates::{self, Backfilling};
 use super::job::Job;
 use super::lake::Table;
+use super::owed::Owed;
 use super::plan::Plan;
 use super::profile::Profile;
 use super::scheduler::Ds;
@@ -50,6 +51,7 @@ pub(super) struct State {
     /// How many backfills of each rewritten table were told.
     backfills: BTreeMap<String, u64>,
     backfilling: Backfilling,
+    pub(super) owed: Owed,
     pub(super) assets: BTreeMap<AssetId, String>,
     pub(super) ds: Ds,
     pub(super) records: Records,
@@ -59,6 +61,8 @@ pub(super) struct State {
     leased_by: BTreeMap<TriggerKey, u64>,
     /// Workers in a call that takes long, and until which step.
     pub(super) held_up: BTreeMap<u64, u64>,
+    /// Workers that die before their next call.
+    pub(super) doomed: BTreeSet<u64>,
     /// The workers that sweep.
     pub(super) sweepers: BTreeSet<u64>,
     /// How often the sweeps have sent a trigger.
@@ -124,11 +128,13 @@ impl State {
             tables: BTreeMap::new(),
             backfills: BTreeMap::new(),
             backfilling: Backfilling::default(),
+            owed: Owed::default(),
             assets: BTreeMap::new(),
             records: Records::default(),
             written_at: BTreeMap::new(),
             leased_by: BTreeMap::new(),
             held_up: BTreeMap::new(),
+            doomed: BTreeSet::new(),
             sweepers: BTreeSet::new(),
             swept: BTreeMap::new(),
             wrong: Vec::new(),
@@ -181,8 +187,12 @@ impl State {
         }
     }
 
-    /// Checks what one write made of these items.
+    /// Checks what one write made of these items. Whoever wrote may die of it: what was to follow the write is
+    /// then left to whoever gets the same job.
     pub(super) fn wrote(&mut self, worker: u64, items: &[Item]) {
+        if self.profile.deaths > 0 && self.dice.below(40) == 0 && self.may_happen() {
+            self.doomed.insert(worker);
+        }
         for item in items {
             self.keeps_to_storage(item);
             self.lease_of(worker, item);
@@ -261,6 +271,10 @@ impl State {
 
     /// A function that ended well has left nothing under a lease of its own.
     pub(super) fn ended_well(&mut self, worker: u64) {
+        let owed = self.owed.ended(worker);
+        self.wrong.extend(owed.into_iter().map(|target| {
+            format!("rule 3: a run advanced a table that {target} depends on, ended well and did not evaluate it")
+        }));
         let left: Vec<String> =
             self.leased_by.iter().filter(|(_, by)| **by == worker).map(|(key, _)| key.to_string()).collect();
         for key in left {
@@ -271,6 +285,7 @@ impl State {
     /// A worker that is gone holds its leases no more: they run out.
     pub(super) fn died(&mut self, worker: u64) {
         self.leased_by.retain(|_, by| *by != worker);
+        self.owed.ended(worker);
     }
 }
 

@@ -116,10 +116,12 @@ impl Workers {
         }
     }
 
-    /// Functions whose time is over are ended.
+    /// Functions whose time is over are ended, and those die whose turn it is.
     pub(super) fn end_overdue(&mut self) {
         let now = self.outside.now();
-        while let Some(at) = self.at_work.iter().position(|worker| worker.deadline <= now) {
+        let doomed = std::mem::take(&mut self.outside.state().doomed);
+        let is_over = |worker: &Worker| worker.deadline <= now || doomed.contains(&worker.id);
+        while let Some(at) = self.at_work.iter().position(is_over) {
             let worker = self.at_work.swap_remove(at);
             self.bury(worker);
         }
