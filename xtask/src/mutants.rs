@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::workspace::Workspace;
 
 /// Seeds that are tried at most for a mutant that is to be caught.
-const SEEDS: u64 = 1_000;
+const SEEDS: u64 = 3_000;
 /// The same for the control, and for one that can do no harm.
 const SEEDS_OF_HARMLESS: u64 = 200;
 /// Between these lines of the document the table stands.

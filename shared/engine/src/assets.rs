@@ -288,8 +288,7 @@ async fn revive(
         observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
     }
     let id = find_id(ports, &spec.key).await?;
-    let epoch = known.value.state.epoch.next();
-    let head = new_head(ports, project, spec, AssetState { epoch, ..AssetState::default() });
+    let head = new_head(ports, project, spec, known.value.state.registered_again());
     let location_key = layout::location(&spec.location, spec.key.branch());
     let location = store::get::<Resolved>(&*ports.items, location_key.clone()).await?;
     let ring = store::get::<crate::records::Ring>(&*ports.items, layout::ring(id)).await?;

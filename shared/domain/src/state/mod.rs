@@ -73,7 +73,7 @@ pub struct AssetState {
     pub quality: Quality,
     /// Tags, by name.
     pub tags: BTreeMap<String, TagEntry>,
-    /// Backfills, by id.
+    /// Backfills, by id. Those that ended in an earlier epoch stay, so that a late start of one is told.
     pub backfills: BTreeMap<String, Backfill>,
     /// Partitions that are done, or that a commit touched.
     #[serde(skip_serializing_if = "Partitions::is_empty")]
@@ -292,9 +292,10 @@ impl AssetState {
         self.filled.as_ref().or_else(|| self.data.as_ref().map(|data| &data.mark).filter(|mark| !mark.is_empty))
     }
 
-    /// When the backfill that finished last did so.
+    /// When the backfill that finished last did so, of those that finished in this epoch.
     pub fn finished_backfill(&self) -> Option<Timestamp> {
-        self.backfills.values().filter(|backfill| !backfill.is_running()).map(|backfill| backfill.since).max()
+        let finished = self.backfills.values().filter(|backfill| backfill.has_finished_in(self.epoch));
+        finished.map(|backfill| backfill.since).max()
     }
 
     /// Every version that is known with its facts, in no order and some of them twice: whichever
@@ -344,7 +345,15 @@ impl AssetState {
         set(&mut self.hold, Some(merged))
     }
 
-    /// All registers belong to an epoch: a re-created table inherits no watermark and no verdict.
+    /// The state of an asset that is registered again: the next epoch, of which nothing is known. Whoever
+    /// registers it begins anew, and no backfill runs; of one that ended before, a late start may still come.
+    #[must_use]
+    pub fn registered_again(&self) -> Self {
+        Self { epoch: self.epoch.next(), backfills: self.ended_backfills(), ..Self::default() }
+    }
+
+    /// All registers belong to an epoch: a re-created table inherits no watermark and no verdict. A backfill is
+    /// a job of a writer, which history does not end.
     fn open_epoch(&mut self, commits: &[Commit], now: Timestamp) -> Outcome {
         if self.hold.is_none() {
             return Outcome::Duplicate;
@@ -354,16 +363,34 @@ impl AssetState {
             baseline: self.baseline.clone(),
             without_catalog: self.without_catalog,
             schema: SchemaRegister { approval_required: self.schema.approval_required, ..SchemaRegister::default() },
+            backfills: self.ended_backfills(),
             ..Self::default()
         };
-        *self = fresh;
+        let before = std::mem::replace(self, fresh);
         for commit in commits {
             self.take_commit(commit, now);
         }
         if !self.schema.approval_required {
             self.schema.initial = self.schema.current;
         }
+        let running = before.backfills.into_iter().filter(|(_, backfill)| backfill.is_running());
+        for (id, backfill) in running {
+            let begun = self.begun_backfill(backfill.since);
+            self.backfills.insert(id, begun);
+        }
         Outcome::Advanced
+    }
+
+    /// What the next epoch keeps of the backfills that have ended: enough to tell a late start of one.
+    fn ended_backfills(&self) -> BTreeMap<String, Backfill> {
+        let ended = self.backfills.iter().filter(|(_, backfill)| !backfill.is_running());
+        ended.map(|(id, backfill)| (id.clone(), Backfill { before: None, ..backfill.clone() })).collect()
+    }
+
+    /// A backfill that runs, of which all that comes after this state is its own.
+    fn begun_backfill(&self, since: Timestamp) -> Backfill {
+        let before = self.data.as_ref().map(|data| data.mark.clone());
+        Backfill { status: BackfillStatus::Running, since, from: self.position(), to: None, before }
     }
 
     fn raise_watermark(&mut self, at: Millis, version: Option<Version>, now: Timestamp) -> Outcome {
@@ -405,10 +432,7 @@ impl AssetState {
             (Some(begun), BackfillStatus::Completed) => Backfill { status, since: now, to: Some(here), ..begun },
             // One that nobody saw begin covers nothing.
             (_, BackfillStatus::Completed) => Backfill { status, since: now, from: here, to: Some(here), before: None },
-            (_, BackfillStatus::Running) => {
-                let before = self.data.as_ref().map(|data| data.mark.clone());
-                Backfill { status, since: now, from: here, to: None, before }
-            }
+            (_, BackfillStatus::Running) => self.begun_backfill(now),
         };
         self.backfills.insert(id.to_owned(), backfill);
         while self.backfills.len() > MAX_BACKFILLS {

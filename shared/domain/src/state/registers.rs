@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::kept;
 use crate::commit::{CommitKind, Millis};
 use crate::event::Outcome;
-use crate::version::{Fingerprint, Ordinal, Position, Version};
+use crate::version::{Epoch, Fingerprint, Ordinal, Position, Version};
 
 /// Most schema ids whose decision is kept; the lowest goes first.
 const MAX_SCHEMA_DECISIONS: usize = 32;
@@ -268,6 +268,11 @@ impl Backfill {
     /// Whether it has not ended.
     pub fn is_running(&self) -> bool {
         self.status == BackfillStatus::Running
+    }
+
+    /// Whether it has ended, and did so in this epoch.
+    pub fn has_finished_in(&self, epoch: Epoch) -> bool {
+        !self.is_running() && self.to.is_none_or(|to| to.epoch == epoch)
     }
 
     /// Whether a commit was made while it ran.

@@ -142,6 +142,9 @@ fn a_new_epoch_drops_everything_but_the_settings_and_the_baseline() {
         apply(&mut expected, &evidence(commit), 100);
     }
     expected.schema.approval_required = true;
+    // A backfill is a job, which goes on: as if it had begun with the epoch.
+    let fill = Evidence::Backfill("b1".to_owned(), BackfillStatus::Running);
+    apply(&mut expected, &fill, 7);
     assert_eq!(state, expected);
     assert_eq!(state.position(), position(1, 2));
     // the verdict that was parked for snapshot 2 of the old history says nothing about the new one
@@ -190,6 +193,49 @@ fn a_completed_backfill_absorbs_a_late_start() {
     let kept: Vec<&str> = state.backfills.keys().map(String::as_str).collect();
     assert_eq!((kept.len(), kept[0]), (16, "b"), "the oldest completed one goes first");
     assert_eq!(state.backfills["n03"].since, at(13));
+}
+
+#[test]
+fn a_backfill_that_ended_before_a_rewrite_takes_no_late_start_after_it() {
+    let fill = |id: &str, status| Evidence::Backfill(id.to_owned(), status);
+    let held = Evidence::RewriteSighted(sighting(&version(0, 5), at(9)));
+    let mut state = state_of([
+        evidence(commit(4, "APPEND")),
+        fill("ended", BackfillStatus::Running),
+        evidence(commit(5, "APPEND")),
+        fill("ended", BackfillStatus::Completed),
+        fill("runs", BackfillStatus::Running),
+        held.clone(),
+    ]);
+    assert_eq!(state.finished_backfill(), Some(at(4)));
+    apply(&mut state, &Evidence::RewriteAccepted(vec![commit(3, "APPEND"), commit(6, "COMPACT")]), 100);
+    assert_eq!(state.finished_backfill(), None, "no condition is met by what ended in a history that is gone");
+    assert!(state.marks().all(|mark| mark.version.position.epoch == state.epoch));
+    assert!(!state.backfills["ended"].covers(position(1, 6)));
+    assert_eq!(apply(&mut state, &fill("ended", BackfillStatus::Running), 101), Outcome::Superseded);
+    assert_eq!(apply(&mut state, &fill("ended", BackfillStatus::Completed), 102), Outcome::Duplicate);
+    assert_eq!(state.finished_backfill(), None);
+
+    // the one that runs goes on, for as long as it would have, and what it commits from now on is its own
+    let runs = &state.backfills["runs"];
+    assert_eq!((runs.is_running(), runs.since, runs.from), (true, at(5), position(1, 6)));
+    assert_eq!(runs.before.as_ref().map(|mark| mark.version.position), Some(position(1, 3)));
+    apply(&mut state, &fill("runs", BackfillStatus::Completed), 103);
+    assert_eq!(state.finished_backfill(), Some(at(103)));
+
+    // and so through the next rewrite, and where the asset is registered again
+    apply(&mut state, &held, 104);
+    apply(&mut state, &Evidence::RewriteAccepted(Vec::new()), 200);
+    let mut again = state.registered_again();
+    assert_eq!((again.epoch, again.backfills.len()), (Epoch(3), 2));
+    for id in ["ended", "runs"] {
+        for state in [&mut state, &mut again] {
+            assert_eq!(apply(state, &fill(id, BackfillStatus::Running), 201), Outcome::Superseded, "{id}");
+        }
+    }
+    assert_eq!((state.finished_backfill(), again.finished_backfill()), (None, None));
+    apply(&mut again, &fill("new", BackfillStatus::Running), 202);
+    assert!(!again.registered_again().backfills.contains_key("new"), "whoever registers a table again begins anew");
 }
 
 #[test]

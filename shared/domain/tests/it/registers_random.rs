@@ -100,11 +100,14 @@ fn check_step(before: &AssetState, evidence: &Evidence, after: &AssetState) -> R
         for (kind, register) in &before.kinds {
             prop_assert!(after.kinds[kind].mark.version.position >= register.mark.version.position, "{kind} went back");
         }
-        for (id, backfill) in &before.backfills {
-            let absorbed = backfill.status != BackfillStatus::Completed
-                || after.backfills.get(id).is_none_or(|after| after.status == BackfillStatus::Completed);
-            prop_assert!(absorbed, "backfill {id} began again");
-        }
+    } else {
+        prop_assert_eq!(after.finished_backfill(), None, "a backfill that ended before counts in a new epoch");
+        prop_assert!(after.backfills.keys().eq(before.backfills.keys()), "a new epoch forgot a backfill");
+    }
+    for (id, backfill) in &before.backfills {
+        let absorbed = backfill.status != BackfillStatus::Completed
+            || after.backfills.get(id).is_none_or(|after| after.status == BackfillStatus::Completed);
+        prop_assert!(absorbed, "backfill {id} began again");
     }
     if before.hold.is_some() && !matches!(evidence, Evidence::RewriteAccepted(_)) {
         prop_assert_eq!(after.position(), before.position(), "advanced while held");

@@ -296,10 +296,18 @@ async fn follow_rewrite(ports: &Ports, observed: Observed, trace: &TraceId) -> R
     if !is_settled {
         return Ok(observed);
     }
-    let accepted = Box::pin(accept_rewrite(ports, observed.asset, trace)).await?;
-    let mut outcomes = observed.outcomes;
-    outcomes.extend(accepted.outcomes);
-    Ok(Observed { outcomes, ..accepted })
+    match Box::pin(accept_rewrite(ports, observed.asset, trace)).await {
+        Ok(accepted) => {
+            let outcomes = observed.outcomes.into_iter().chain(accepted.outcomes).collect();
+            Ok(Observed { outcomes, ..accepted })
+        }
+        // Somebody else has accepted it, or it went away: what is recorded counts, and nobody's hint is to blame.
+        Err(error) if error.kind() == ErrorKind::Conflict => {
+            let (head, pointers) = Box::pin(recorded(ports, observed.asset)).await?;
+            Ok(Observed { head, pointers, ..observed })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Accepts a rewrite that is held: a new epoch begins with what storage shows now.

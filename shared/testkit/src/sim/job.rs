@@ -43,6 +43,10 @@ pub(super) enum Job {
     Check(Check),
     /// A backfill began or ended.
     Backfill { table: String, id: u64, has_ended: bool },
+    /// A table's CDC lag is gone.
+    Lag { table: String, id: u64 },
+    /// The clock's look at what has a scan interval of its own.
+    Scan,
     /// A person's request.
     Ask(Request),
 }
@@ -68,7 +72,7 @@ impl Job {
     /// Whether somebody comes back with it when it did not work: queues do, writers and people do,
     /// a clock does not.
     pub(super) const fn comes_again(&self) -> bool {
-        !matches!(self, Self::Pass | Self::Sweep)
+        !matches!(self, Self::Pass | Self::Sweep | Self::Scan)
     }
 }
 
@@ -98,6 +102,8 @@ pub(super) async fn run(port: Port, job: Job, deadline: Timestamp) -> Result<(),
         Job::Backfill { table, id, has_ended } => {
             Box::pin(push::push(&ports, &pushed_backfill(&table, id, has_ended), &trace)).await.map(|_| ())
         }
+        Job::Lag { table, id } => Box::pin(push::push(&ports, &pushed_lag(&table, id), &trace)).await.map(|_| ()),
+        Job::Scan => compensate::scan_due(&ports, &trace, deadline).await.map(|_| ()),
         Job::Ask(request) => answer(&port, &ports, request, &trace).await,
     }
 }
@@ -139,9 +145,12 @@ async fn answer(port: &Port, ports: &Ports, request: Request, trace: &TraceId) -
     let id = |name: &str| menu::target_id(name);
     match request {
         Request::Register(table) => {
-            let location = port.outside.state().tables.get(&table).map(super::lake::Table::location);
+            let (location, scan_interval) = {
+                let state = port.outside.state();
+                (state.tables.get(&table).map(super::lake::Table::location), state.profile.scan_interval(&table))
+            };
             let location = location.unwrap_or_default().parse()?;
-            let spec = AssetSpec::new(menu::key(&table), location);
+            let spec = AssetSpec { scan_interval, ..AssetSpec::new(menu::key(&table), location) };
             Box::pin(assets::register(ports, PROJECT, &spec, trace)).await.map(|_| ())
         }
         Request::Deregister(table) => {
@@ -209,10 +218,14 @@ fn pushed_backfill(table: &str, id: u64, has_ended: bool) -> Pushed {
     pushed(table, format!("backfill-{id}-{has_ended}"), kind, facts)
 }
 
+fn pushed_lag(table: &str, id: u64) -> Pushed {
+    pushed(table, format!("lag-{id}"), EventKind::CdcLagRecovered, Facts::default())
+}
+
 /// What an error of a job means: it comes again, it was answered, or the engine has a defect.
 pub(super) enum Meaning {
     Again,
-    Answered,
+    Answered(String),
     Defect(String),
 }
 
@@ -220,7 +233,7 @@ pub(super) fn meaning(error: &EngineError) -> Meaning {
     match error.kind() {
         ErrorKind::Defect | ErrorKind::Damaged => Meaning::Defect(error.to_string()),
         _ if error.retryable() => Meaning::Again,
-        _ => Meaning::Answered,
+        _ => Meaning::Answered(error.to_string()),
     }
 }
 

@@ -104,29 +104,24 @@ impl Port {
         !state.is_calm && state.dice.chance(300) && state.may_happen()
     }
 
-    /// What was read of a table may be long past when it is worked on: the reader is held up, and often the
-    /// table is rolled back meanwhile.
+    /// What was read of a table may be long past when it is worked on: the reader is held up, and the table
+    /// is rolled back meanwhile, where it is one of those.
     fn may_be_held_up(&self, key: &str) {
         let until = self.outside.in_seconds(1);
         let mut state = self.outside.state();
         let is_at_risk = state.profile.has_rewrites && !state.is_calm;
-        if !is_at_risk || state.dice.below(60) > 0 || !state.may_happen() {
+        if !is_at_risk || state.dice.below(state.profile.held_up) > 0 || !state.may_happen() {
             return;
         }
         state.hold_up(self.worker);
         let name = key.split('/').nth(2).unwrap_or_default().to_owned();
-        let by = 1 + state.dice.below(2) as u64;
-        let is_rolled_back = REWRITTEN.contains(&name.as_str()) && state.dice.below(2) == 0;
-        let table = state.tables.get_mut(&name).filter(|_| is_rolled_back);
+        let by = 1 + state.dice.below(3) as u64;
+        let table = state.tables.get_mut(&name).filter(|_| REWRITTEN.contains(&name.as_str()));
         if table.is_some_and(|table| table.begin_rollback(by, until)) {
             state.tell(format!("table {name} is rolled back"));
-            // Nobody else is told of the table, and somebody writes its state without a look at it. The one that
-            // is registered again has it from nobody.
+            // Nobody else is told of the table, and somebody writes its state without a look at it.
             state.pending.retain(|job| !matches!(job, Job::Notify { table, .. } if *table == name));
-            if name != "e" {
-                let id = 1_000_000 + state.step;
-                state.pending.push(Job::Backfill { table: name, id, has_ended: true });
-            }
+            state.evidence_of_rewritten(&name);
         }
     }
 

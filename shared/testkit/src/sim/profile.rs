@@ -1,6 +1,8 @@
 //! What kind of run a seed is. Runs in which everything goes wrong at once find less than runs in
 //! which some things go wrong often and others never.
 
+use lakebell_engine::asset_settings::ScanInterval;
+
 use super::dice::Dice;
 use super::menu;
 use super::scheduler::Line;
@@ -28,6 +30,12 @@ pub(super) struct Profile {
     pub(super) requests: usize,
     /// Whether tables are rolled back, dropped, expired, and files vanish for a moment.
     pub(super) has_rewrites: bool,
+    /// In a run in which tables are rolled back, one read in so many is held up.
+    pub(super) held_up: usize,
+    /// A rollback withdraws a snapshot in one step of so many.
+    pub(super) pace: usize,
+    /// The tables that have a scan interval of their own, longer than faults last: no pass looks at them.
+    pub(super) scanned_apart: &'static [&'static str],
     /// Whether start calls may arrive minutes later.
     pub(super) has_late_bytes: bool,
     /// Whether some target keeps the history of its tables.
@@ -57,14 +65,28 @@ impl Profile {
             lost_messages: if is_intact { 0 } else { dice.pick(&[0, 5, 25]).unwrap_or(0) },
             requests: dice.pick(&[0, 6, 20]).unwrap_or(0),
             has_rewrites: !is_intact && dice.below(3) > 0,
+            // Some faults show where many readers are held up, others where few are.
+            held_up: [25, 40, 60][remainder(seed, 3)],
+            pace: [6, 40][remainder(seed / 6, 2)],
+            scanned_apart: if seed % 4 == 3 { &["b", "c"] } else { &[] },
             has_late_bytes: seed % 16 == 5,
             line: dice.pick(&[Line::V31, Line::V32, Line::V33]).unwrap_or(Line::V33),
             targets,
         }
     }
 
+    /// What a table is registered with.
+    pub(super) fn scan_interval(&self, table: &str) -> Option<ScanInterval> {
+        let interval = self.scanned_apart.contains(&table).then(|| serde_json::from_str(r#""1d""#));
+        interval.and_then(Result::ok)
+    }
+
     /// Whether a target of the menu is declared.
     pub(super) fn has(&self, name: &str) -> bool {
         self.targets.contains(&name)
     }
+}
+
+fn remainder(number: u64, by: u64) -> usize {
+    usize::try_from(number % by).unwrap_or(0)
 }

@@ -27,7 +27,8 @@ impl Run {
             // What was sent arrives in the end; people and writers do not give up either.
             self.work_off().await;
         } else {
-            let is_kept = |job: &Job| matches!(job, Job::Check(_) | Job::Backfill { .. } | Job::Ask(_));
+            let is_kept =
+                |job: &Job| matches!(job, Job::Check(_) | Job::Backfill { .. } | Job::Lag { .. } | Job::Ask(_));
             self.outside.state().pending.retain(is_kept);
             self.work_off().await;
             self.outside.state().pending.clear();
@@ -155,6 +156,7 @@ impl Run {
             }
         }
         for _ in 0..4 {
+            self.carry_out(Job::Scan).await;
             self.carry_out(Job::Pass).await;
             for table in REWRITTEN {
                 self.carry_out(Job::Ask(Request::Accept(table.to_owned()))).await;

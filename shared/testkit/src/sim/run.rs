@@ -9,7 +9,7 @@ use super::lake::Table;
 use super::menu::{self, LATER, REWRITTEN, TABLES};
 use super::plan::Plan;
 use super::profile::Profile;
-use super::shared::{Counts, Outside, State};
+use super::shared::{BACKFILLS, Counts, Outside, State};
 use super::workers::{Workers, settle};
 
 /// What came of a run.
@@ -158,9 +158,9 @@ impl Run {
     fn after_step(&mut self, step: u64) {
         let now = self.outside.now();
         let mut state = self.outside.state();
-        let State { ds, dice, tables, .. } = &mut *state;
+        let State { ds, dice, tables, profile, .. } = &mut *state;
         ds.time_passes(now, dice);
-        let goes_on = dice.below(6) == 0;
+        let goes_on = dice.below(profile.pace) == 0;
         for table in tables.values_mut() {
             if goes_on {
                 table.go_on(step);
@@ -313,7 +313,7 @@ impl Run {
         if !state.may_happen() {
             return;
         }
-        if state.dice.below(5) == 0 && state.profile.has("backfilled") {
+        if state.dice.below(5) == 0 && state.profile.has("backfilled") && self.backfills < BACKFILLS {
             let id = self.backfills;
             self.backfills += 1;
             for has_ended in [false, true] {

@@ -12,7 +12,7 @@ use lakebell_engine::ports::queue::Message;
 use lakebell_engine::rules::Records;
 
 use super::dice::Dice;
-use super::gates;
+use super::gates::{self, Backfilling};
 use super::job::Job;
 use super::lake::Table;
 use super::plan::Plan;
@@ -22,6 +22,10 @@ use crate::{MemoryItems, MemoryStorage, SimClock};
 
 /// Most lines of the story that are kept: the last ones tell what a failure came from.
 const STORY: usize = 20_000;
+
+/// Backfills of one table that are told in a run: one whose start comes late is told from the ends that are kept
+/// of the newest, and those are a few more.
+pub(super) const BACKFILLS: u64 = 12;
 
 /// Handles to everything outside the engine. Clones share it.
 #[derive(Clone)]
@@ -43,6 +47,9 @@ pub(super) struct State {
     /// What the functions still have to do: notifications, messages, requests of people.
     pub(super) pending: Vec<Job>,
     pub(super) tables: BTreeMap<String, Table>,
+    /// How many backfills of each rewritten table were told.
+    backfills: BTreeMap<String, u64>,
+    backfilling: Backfilling,
     pub(super) assets: BTreeMap<AssetId, String>,
     pub(super) ds: Ds,
     pub(super) records: Records,
@@ -115,6 +122,8 @@ impl State {
             is_calm: true,
             pending: Vec::new(),
             tables: BTreeMap::new(),
+            backfills: BTreeMap::new(),
+            backfilling: Backfilling::default(),
             assets: BTreeMap::new(),
             records: Records::default(),
             written_at: BTreeMap::new(),
@@ -126,6 +135,24 @@ impl State {
             events: BTreeSet::new(),
             story: Vec::new(),
             counts: Counts::default(),
+        }
+    }
+
+    /// A job that works on a table whose history is rewritten tells of it: that its lag is gone, and as often as the
+    /// ends of backfills are kept, that one runs and has ended, in any order. What it tells of a table that is taken
+    /// off the register for a while is not kept, so it tells nothing of such a one.
+    pub(super) fn evidence_of_rewritten(&mut self, name: &str) {
+        if name == "e" {
+            return;
+        }
+        let table = name.to_owned();
+        self.pending.push(Job::Lag { table: table.clone(), id: self.step });
+        let told = self.backfills.entry(table.clone()).or_default();
+        if *told < BACKFILLS {
+            let id = *told;
+            *told += 1;
+            let both = [false, true].map(|has_ended| Job::Backfill { table: table.clone(), id, has_ended });
+            self.pending.extend(both);
         }
     }
 
@@ -160,6 +187,8 @@ impl State {
             self.keeps_to_storage(item);
             self.lease_of(worker, item);
         }
+        let again = self.backfilling.written(items);
+        self.wrong.extend(again);
         let known: BTreeSet<TriggerKey> = self.records.triggers.keys().cloned().collect();
         match self.records.after_write(items) {
             Ok(wrong) => self.wrong.extend(wrong),
@@ -175,8 +204,9 @@ impl State {
                 format!("claimed for {} ({:?}) at {}", trigger.target, trigger.reason, trigger.claimed_at)
             });
             self.tell(format!("trigger {key} is {}", said.unwrap_or_default()));
-            let early = self.records.triggers.get(&key).and_then(|trigger| gates::closed(&self.records, trigger));
-            self.wrong.extend(early);
+            let Some(trigger) = self.records.triggers.get(&key) else { continue };
+            let early = gates::closed(&self.records, trigger);
+            self.wrong.extend(early.into_iter().chain(self.backfilling.held(trigger)));
         }
     }
 

@@ -167,8 +167,10 @@ pub(super) fn settle(outside: &Outside, worker: u64, job: Job, outcome: &Result<
         Ok(()) => {
             state.ended_well(worker);
             // Some come twice.
-            let is_repeated =
-                matches!(job, Job::Message(_) | Job::Notify { .. } | Job::Check(_) | Job::Backfill { .. });
+            let is_repeated = matches!(
+                job,
+                Job::Message(_) | Job::Notify { .. } | Job::Check(_) | Job::Backfill { .. } | Job::Lag { .. }
+            );
             if is_repeated && !state.is_calm && state.dice.chance(100) && state.may_happen() {
                 state.pending.push(job);
             }
@@ -177,7 +179,13 @@ pub(super) fn settle(outside: &Outside, worker: u64, job: Job, outcome: &Result<
             state.died(worker);
             come_again(&mut state, job);
         }
-        Err(Meaning::Answered) => state.died(worker),
+        Err(Meaning::Answered(said)) => {
+            state.died(worker);
+            // People ask for what cannot be; what a machine brings is none of its making.
+            if !matches!(job, Job::Ask(_)) {
+                state.wrong.push(format!("rule 5: {job:?} was refused for good: {said}"));
+            }
+        }
         Err(Meaning::Defect(said)) => {
             state.died(worker);
             state.wrong.push(format!("rule 5: {job:?} ended with a defect: {said}"));
