@@ -5,6 +5,7 @@
 
 mod claim;
 mod load;
+mod pasts;
 
 pub(crate) use claim::{Claimed, claim, claim_and, cursor_draft, defect, send, trigger_draft};
 pub(crate) use load::{Loaded, one as load_one, one_with as load_one_with};
@@ -168,7 +169,8 @@ async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again
                 }
             } else {
                 send_again(ports, &loaded, trace, again).await?;
-                let Some(noted) = &evaluation.noted else {
+                let looked = loaded.has_looked.then_some(&loaded.cursor.value);
+                let Some(noted) = evaluation.noted.as_ref().or(looked) else {
                     return Ok(Evaluated { evaluation, claimed: None, is_late: false });
                 };
                 if claim::keep_note(ports, &loaded, noted).await? {

@@ -80,6 +80,8 @@ impl Known {
     ) -> TargetCursor {
         let mut cursor = self.cursor.as_ref().map(|cursor| cursor.value.clone()).unwrap_or_default();
         cursor.definition_rev = definition_rev;
+        // What did not count may count under another definition.
+        cursor.looked.clear();
         if self.live().is_none() {
             cursor.failed = None;
             cursor.windows.clear();
