@@ -31,6 +31,9 @@ pub struct TargetCursor {
     /// For each group with partitions the ones that were taken, the highest [`MAX_TAKEN_PARTITIONS`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub partitions: BTreeMap<GroupName, BTreeSet<Partition>>,
+    /// For each group and asset how far commits were looked through one by one, where those are many.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub looked: BTreeMap<GroupName, BTreeMap<AssetId, Looked>>,
     /// The trigger that has not ended: at most one. A FAILED one stays here where the target holds
     /// for it.
     pub open: Option<TriggerKey>,
@@ -134,6 +137,18 @@ impl Taken {
         self.backfill = self.backfill.max(beyond.backfill);
         self.cdc = self.cdc.max(beyond.cdc);
     }
+}
+
+/// How far a group's member was looked through, commit by commit, under the definition that the cursors
+/// belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Looked {
+    /// Up to here no commit beyond the cursor counts, but for the one that was found.
+    pub up_to: Position,
+    /// The newest that counts, where the newest is what is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Position>,
 }
 
 /// Who paused a target, and when.

@@ -28,7 +28,7 @@ use crate::ids::{Alias, AssetId, GroupName, TargetId, TaskCode, TriggerKey};
 use crate::policy::{Partition, Window};
 use crate::reason::{Reason, Verdict};
 use crate::state::{AssetState, Demands, Mark, RefusedEvidence, Writer};
-use crate::target::{Target, joined};
+use crate::target::{Conditions, Target, joined};
 use crate::trigger::{StartReason, Trigger};
 use crate::version::Version;
 
@@ -66,6 +66,13 @@ pub struct PastCommit {
     pub mark: Mark,
     /// What wrote it, where the format says so.
     pub application: Option<String>,
+}
+
+impl PastCommit {
+    /// Whether it counts for a dependency, by its kind and by what wrote it: always the same answer.
+    pub fn counts_for(&self, conditions: &Conditions) -> bool {
+        choice::is_admitted(self, conditions)
+    }
 }
 
 /// Who switched starting off, and since when.

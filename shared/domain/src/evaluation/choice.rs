@@ -58,7 +58,7 @@ pub(super) fn newest_counted<'a>(
 }
 
 /// Whether a commit of a history counts, by its kind and by what wrote it.
-fn is_admitted(past: &PastCommit, conditions: &Conditions) -> bool {
+pub(super) fn is_admitted(past: &PastCommit, conditions: &Conditions) -> bool {
     let names = std::iter::once(past.mark.kind.0.as_str()).chain(past.application.as_deref());
     counts(&past.mark, conditions) && conditions.operations.as_ref().is_none_or(|operations| operations.admits(&names))
 }

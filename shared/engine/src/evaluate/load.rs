@@ -5,15 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use lakebell_domain::cursor::TargetCursor;
 use lakebell_domain::evaluation::{self, AssetView, ClaimPlan, Evaluation, Inputs, PastCommit, SwitchedOff};
-use lakebell_domain::event::Event;
 use lakebell_domain::ids::{AssetId, TargetId, TriggerKey};
 use lakebell_domain::lineage::Writes;
 use lakebell_domain::policy::Coalesce;
 use lakebell_domain::target::Target;
 use lakebell_domain::trigger::Trigger;
-use lakebell_domain::version::{Epoch, Position};
 
-use super::Subject;
+use super::{Subject, pasts};
 use crate::EngineError;
 use crate::advice::Advice;
 use crate::layout;
@@ -22,16 +20,14 @@ use crate::ports::items::{Item, Key};
 use crate::records::{AssetHead, Definition, Switch};
 use crate::store::{self, Stored};
 
-/// Most commits beyond a cursor that one evaluation reads of one asset; the rest has its turn after
-/// the next claim.
-const MAX_HISTORY: usize = 500;
-
 /// A target with everything that its verdict depends on, as it was read.
 pub(crate) struct Loaded {
     pub(crate) definition: Stored<Definition>,
     pub(crate) cursor: Stored<TargetCursor>,
     pub(super) heads: BTreeMap<AssetId, Stored<AssetHead>>,
     histories: BTreeMap<AssetId, Vec<PastCommit>>,
+    /// The cursors say how far commits were looked through, and are not written yet.
+    pub(super) has_looked: bool,
     triggers: Vec<Stored<Trigger>>,
     switched_off: Option<SwitchedOff>,
     /// What the scheduler said, where it was read.
@@ -57,6 +53,7 @@ impl Loaded {
             cursor: self.cursor.clone(),
             heads: self.heads.clone(),
             histories: self.histories.clone(),
+            has_looked: false,
             triggers: self.triggers.clone(),
             switched_off: self.switched_off.clone(),
             advice: None,
@@ -195,7 +192,10 @@ async fn read(
     for (definition, cursor) in targets {
         let mut target = assemble(definition, cursor, &items, known, ports.clock.now())?;
         if target.definition.value.target.needs_history() {
-            target.histories = histories(ports, &target).await?;
+            let pasts = pasts::read(ports, &target).await?;
+            target.has_looked = pasts.cursor.is_some();
+            target.cursor.value = pasts.cursor.unwrap_or(target.cursor.value);
+            target.histories = pasts.histories;
         }
         loaded.push(target);
     }
@@ -250,31 +250,10 @@ fn assemble(
     let writes = store::pick(items, &writes_of(&definition.value.target)).map(store::decode::<Writes>).transpose()?;
     let writes = writes.map(|writes| writes.value.at(now));
     let histories = BTreeMap::new();
-    Ok(Loaded { definition, cursor, heads, histories, triggers, switched_off, advice, writes, now })
+    let has_looked = false;
+    Ok(Loaded { definition, cursor, heads, histories, has_looked, triggers, switched_off, advice, writes, now })
 }
 
 fn writes_of(target: &Target) -> Key {
     layout::writes(target.id.project, &target.workflow)
-}
-
-/// The commits of each asset beyond the lowest cursor of the groups that name it, oldest first.
-async fn histories(ports: &Ports, target: &Loaded) -> Result<BTreeMap<AssetId, Vec<PastCommit>>, EngineError> {
-    let mut histories = BTreeMap::new();
-    for (asset, head) in &target.heads {
-        let groups = &target.definition.value.target.groups;
-        let with = groups.iter().filter(|group| group.members.iter().any(|member| member.asset == *asset));
-        let baseline = || head.value.state.baseline.as_ref().and_then(|baseline| baseline.version.as_ref());
-        let taken = with.map(|group| match target.cursor.value.at(&group.name, *asset) {
-            Some(taken) => taken.position(),
-            None => baseline().map(|version| version.position),
-        });
-        let lowest = taken.min().flatten().unwrap_or(Position::start_of(Epoch(0)));
-        let page = ports.items.query(&layout::commits_beyond(*asset, lowest), Some(MAX_HISTORY), None).await?;
-        let mut commits = Vec::with_capacity(page.found.len());
-        for item in &page.found {
-            commits.extend(store::decode::<Event>(item)?.value.past_commit());
-        }
-        histories.insert(*asset, commits);
-    }
-    Ok(histories)
 }

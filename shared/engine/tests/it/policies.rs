@@ -1,5 +1,7 @@
 //! Policies of a target, from the declaration to the scheduler.
 
+mod declared;
+mod long;
 mod past;
 mod timers;
 
