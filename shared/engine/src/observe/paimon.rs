@@ -8,6 +8,7 @@ mod tags;
 
 use std::collections::BTreeMap;
 
+use futures_util::future::join_all;
 use lakebell_domain::state::{AssetState, Evidence, RewriteHold, SchemaDetail, TagEntry};
 use lakebell_domain::version::{Ordinal, Position, Version};
 use lakebell_formats::paimon::{self, ChangelogProducer, PaimonObjectKind, Schema, Snapshot, Tag};
@@ -94,14 +95,17 @@ impl Reader<'_> {
         let mut producers = Producers { detail: None, read: Vec::new() };
         let mut commits = Vec::new();
         let mut etags = Vec::new();
-        for id in ids.into_iter().rev().take(self.table.back.depth()) {
-            let Some(found) = self.snapshot(id).await? else { break };
-            let commit = found.snapshot.to_commit(producers.of(self, found.snapshot.schema_id).await?);
-            let is_last = self.table.back.ends_at(commit.ordinal, commit.changes_data);
-            commits.push(commit);
-            etags.push(found.etag);
-            if is_last {
-                break;
+        let ids: Vec<u64> = ids.into_iter().rev().take(self.table.back.depth()).collect();
+        'back: for ids in ids.chunks(self.table.back.ahead()) {
+            for found in join_all(ids.iter().map(|id| self.snapshot(*id))).await {
+                let Some(found) = found? else { break 'back };
+                let commit = found.snapshot.to_commit(producers.of(self, found.snapshot.schema_id).await?);
+                let is_last = self.table.back.ends_at(&commit);
+                commits.push(commit);
+                etags.push(found.etag);
+                if is_last {
+                    break 'back;
+                }
             }
         }
         commits.reverse();

@@ -5,6 +5,7 @@ mod cases;
 mod catalog;
 mod hadoop;
 mod moves;
+mod named;
 mod random;
 
 use std::collections::BTreeMap;
