@@ -153,9 +153,8 @@ async fn register_by(
         // Also where a person says it again: the run that wrote it may have died before this.
         if is_new || by == Registrar::Person {
             // The asset is written: whoever subscribes after this sees it, and who did before is here.
-            for target in targets::subscribers(ports, &spec.key).await? {
-                targets::take_in(ports, &target, trace).await?;
-            }
+            let subscribers = targets::subscribers(ports, &spec.key).await?;
+            targets::all_take_in(ports, &subscribers, trace).await?;
         }
         return Ok(Registration { id, is_new, observed });
     }

@@ -114,11 +114,9 @@ pub async fn give(
     .await?;
     answer_request(ports, owner, id, project).await?;
     // A prefix of the project may take it in now.
-    for target in targets::subscribers(ports, key).await? {
-        if target.project == project {
-            targets::take_in(ports, &target, trace).await?;
-        }
-    }
+    let mut subscribers = targets::subscribers(ports, key).await?;
+    subscribers.retain(|target| target.project == project);
+    targets::all_take_in(ports, &subscribers, trace).await?;
     evaluated(ports, id, trace).await
 }
 

@@ -10,7 +10,7 @@ use super::{Group, MAX_GROUP_MEMBERS, Member, Target};
 use crate::Invalid;
 use crate::asset::{AssetKey, Format};
 use crate::ids::{AssetId, ProjectCode, TargetId};
-use crate::version::{Epoch, Ordinal};
+use crate::version::{Epoch, Ordinal, Position};
 
 /// What resolving a declaration needs to know of an asset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub struct KnownAsset {
     pub id: AssetId,
     /// Its epoch now.
     pub epoch: Epoch,
-    /// The ordinals of snapshots that the declaration names, where they had to be looked up.
-    pub snapshots: BTreeMap<String, Ordinal>,
+    /// Where snapshots stand that the declaration names, where they had to be looked up.
+    pub snapshots: BTreeMap<String, Position>,
 }
 
 /// The assets that a declaration names.
@@ -146,9 +146,9 @@ impl DependencySpec {
 
 /// Where the format orders snapshots by their own ids, the look-up is the id itself.
 fn minimum(format: Format, id: &SnapshotIdText, known: &KnownAsset) -> Result<Minimum, Invalid> {
-    let ordinal = ordinal_of(format, &id.0).or_else(|| known.snapshots.get(&id.0).copied());
-    match ordinal {
-        Some(ordinal) => Ok(Minimum { snapshot_id: id.0.clone(), epoch: known.epoch, ordinal }),
+    let by_itself = || ordinal_of(format, &id.0).map(|ordinal| Position { epoch: known.epoch, ordinal });
+    match known.snapshots.get(&id.0).copied().or_else(by_itself) {
+        Some(Position { epoch, ordinal }) => Ok(Minimum { snapshot_id: id.0.clone(), epoch, ordinal }),
         None if format == Format::Paimon => Err(Invalid::new(
             "minSnapshotId",
             format!("`{}` is no Paimon snapshot id", id.0),

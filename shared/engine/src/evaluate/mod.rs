@@ -25,6 +25,7 @@ use crate::ports::Ports;
 use crate::ports::queue::Message;
 use crate::records::{AssetHead, Definition};
 use crate::store::{self, MAX_LOST_RACES, Stored};
+use crate::targets;
 
 /// Most targets that are evaluated where the hint arrived; the rest goes to the evaluate queue in
 /// chunks of this size, so that one busy asset does not hold up a batch.
@@ -95,7 +96,16 @@ pub async fn evaluate_dependents(
         ports.queue.send(&Message::Evaluate { targets, trace: trace.clone() }).await?;
     }
     let known = BTreeMap::from([(observed.asset, observed.head.clone())]);
-    evaluate_all(ports, inline, &known, trace).await
+    let loaded = load::all(ports, inline, &known).await?;
+    let names = |target: &TargetId| {
+        let mut targets = loaded.iter().map(|loaded| &loaded.definition.value.target);
+        targets.any(|loaded| loaded.id == *target && loaded.assets().contains_key(&observed.asset))
+    };
+    let stale: Vec<&TargetId> = inline.iter().map(|subject| &subject.target).filter(|target| !names(target)).collect();
+    for target in stale {
+        targets::drop_stale(ports, observed.asset, target).await?;
+    }
+    settle_all(ports, loaded, trace, Again::WhenDue).await
 }
 
 /// Evaluates targets and claims what is ready. `known` are heads that the caller has just written.
@@ -117,9 +127,18 @@ async fn evaluate_and_send(
     trace: &TraceId,
     again: Again,
 ) -> Result<Vec<Evaluated>, EngineError> {
-    let mut evaluated = Vec::with_capacity(subjects.len());
+    settle_all(ports, load::all(ports, subjects, known).await?, trace, again).await
+}
+
+async fn settle_all(
+    ports: &Ports,
+    all: Vec<Loaded>,
+    trace: &TraceId,
+    again: Again,
+) -> Result<Vec<Evaluated>, EngineError> {
+    let mut evaluated = Vec::with_capacity(all.len());
     let mut failure = None;
-    for loaded in load::all(ports, subjects, known).await? {
+    for loaded in all {
         // On the heap: whoever evaluates would be as large as a claim otherwise.
         match Box::pin(settle(ports, loaded, trace, again)).await {
             Ok(outcome) => evaluated.push(outcome),

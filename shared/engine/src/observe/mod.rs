@@ -20,7 +20,7 @@ mod told;
 
 pub use findings::was_untold;
 pub use past::MAX_PAST;
-pub(crate) use past::{Past, keep_past, place_in_storage};
+pub(crate) use past::{keep_past, past, place_in_storage};
 pub use recognise::is_table_of;
 pub(crate) use recognise::{agree, format_at, format_found};
 use table::Back;

@@ -6,7 +6,7 @@
 
 use lakebell_domain::Invalid;
 use lakebell_domain::commit::Commit;
-use lakebell_domain::event::{Event, EventKind, Source};
+use lakebell_domain::event::{Event, Source};
 use lakebell_domain::ids::{AssetId, TraceId};
 use lakebell_domain::state::{AssetState, Evidence};
 use lakebell_domain::version::{Epoch, Ordinal, Position};
@@ -25,50 +25,50 @@ pub const MAX_PAST: usize = 1_000;
 /// Events of one write; a transaction takes 100 actions.
 const MAX_EVENTS_PER_WRITE: usize = 90;
 
-/// Which commits of the past are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Past {
-    /// Those that are recorded.
-    Recorded,
-    /// Those, and what storage still has.
-    Stored,
-}
-
-/// Sees to it that each commit beyond a place, up to the newest recorded one, has an event that is kept
-/// for as long as a target may look at it.
+/// The commits beyond a place, up to the newest recorded one, that storage still has, oldest first.
 ///
 /// Errors: `Conflict` where storage does not show the recorded history now, or does not tell its order;
 /// `Invalid` for more than [`MAX_PAST`] commits; those of the storage.
+pub(crate) async fn past(
+    ports: &Ports,
+    asset: AssetId,
+    head: &AssetHead,
+    beyond: Position,
+) -> Result<Vec<Commit>, EngineError> {
+    let newest = head.state.position();
+    if beyond >= newest {
+        return Ok(Vec::new());
+    }
+    let commits = in_storage(ports, asset, head, Ordinal(beyond.ordinal.0 + 1)).await?;
+    let recorded = recorded(ports, &layout::commits_beyond(asset, beyond)).await?;
+    for commit in &commits {
+        is_recorded(commit, &recorded)?;
+    }
+    Ok(commits)
+}
+
+/// Sees to it that each commit beyond a place has an event that is kept for as long as a target may look at
+/// it: those that are recorded, and these from before.
 pub(crate) async fn keep_past(
     ports: &Ports,
     asset: AssetId,
     head: &AssetHead,
     beyond: Position,
-    past: Past,
+    commits: &[Commit],
     trace: &TraceId,
 ) -> Result<(), EngineError> {
-    let newest = head.state.position();
-    if beyond >= newest {
-        return Ok(());
-    }
-    let commits = match past {
-        Past::Recorded => Vec::new(),
-        Past::Stored => in_storage(ports, asset, head, Ordinal(beyond.ordinal.0 + 1)).await?,
-    };
     let hint = Hint { asset, look: Look::Whole, source: Source::Poll, trace: trace.clone() };
-    let range = layout::events_within(asset, EventKind::SnapshotCommitted, beyond, newest);
     for _ in 0..MAX_LOST_RACES {
-        let recorded = recorded(ports, &range).await?;
+        let recorded = recorded(ports, &layout::commits_beyond(asset, beyond)).await?;
         let mut writes = Vec::new();
         for (rev, event) in &recorded {
             let draft = kept(ports, event)?;
             writes.push(Write::Replace(draft, *rev));
         }
-        for commit in &commits {
-            if is_recorded(commit, &recorded)? {
-                continue;
+        for commit in commits {
+            if !is_recorded(commit, &recorded)? {
+                writes.push(findings::past_event(&hint, head, commit, ports.clock.now())?);
             }
-            writes.push(findings::past_event(&hint, head, commit, ports.clock.now())?);
         }
         if write(ports, &writes).await? {
             return Ok(());
@@ -79,13 +79,17 @@ pub(crate) async fn keep_past(
 
 /// Where a commit stands that storage still has and that nobody recorded, by the id that the format gives it.
 ///
-/// Errors: as those of [`keep_past`].
-pub(crate) async fn place_in_storage(ports: &Ports, asset: AssetId, id: &str) -> Result<Option<Ordinal>, EngineError> {
-    let known = load(ports, asset).await?;
-    if known.head.value.live_state().is_none_or(|state| state.table.is_none()) {
+/// Errors: as those of [`past`].
+pub(crate) async fn place_in_storage(
+    ports: &Ports,
+    asset: AssetId,
+    head: &AssetHead,
+    id: &str,
+) -> Result<Option<Ordinal>, EngineError> {
+    if head.live_state().is_none_or(|state| state.table.is_none()) {
         return Ok(None);
     }
-    let commits = in_storage(ports, asset, &known.head.value, Ordinal(1)).await?;
+    let commits = in_storage(ports, asset, head, Ordinal(1)).await?;
     Ok(commits.iter().find(|commit| commit.snapshot_id == id).map(|commit| commit.ordinal))
 }
 

@@ -4,6 +4,7 @@
 //! revision; then the heads are read, the target is written and evaluated. An advance at the same
 //! time loses its compare-and-swap and sees the pointer.
 
+mod known;
 mod past;
 mod pointers;
 mod snapshots;
@@ -11,26 +12,24 @@ mod start;
 mod subscribe;
 mod undeclare;
 
+pub(crate) use pointers::drop_stale;
 pub(crate) use subscribe::subscribers;
 pub use undeclare::undeclare;
 
-use std::collections::BTreeMap;
-
-use lakebell_domain::asset::AssetKey;
 use lakebell_domain::cursor::TargetCursor;
 use lakebell_domain::ids::{AssetId, GroupName, ProjectCode, TargetId, TraceId, WorkflowCode};
-use lakebell_domain::target::{AssetPrefix, AssetSelector, KnownAsset, KnownAssets, Target, TargetSpec};
+use lakebell_domain::target::{AssetPrefix, Group, KnownAssets, Target, TargetSpec};
 use lakebell_domain::trigger::Trigger;
 
+use self::past::{Ask, Past};
 use self::start::Begin;
 use crate::assets;
 use crate::evaluate::{self, Evaluated, Explained, Subject, cursor_draft};
 use crate::layout;
 use crate::lineage;
-use crate::observe::Past;
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
-use crate::records::{AssetHead, Definition, RegisteredTarget};
+use crate::records::{Definition, RegisteredTarget};
 use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::{EngineError, ErrorKind};
 
@@ -65,19 +64,25 @@ impl Known {
         group.is_some_and(|group| group.members.iter().any(|member| member.asset == asset))
     }
 
+    /// Whether a group goes by the same partitions as it did.
+    fn goes_on(&self, group: &Group) -> bool {
+        let of = |group: &Group, asset: AssetId| {
+            group.members.iter().find(|member| member.asset == asset).map(|member| member.conditions.partition.clone())
+        };
+        let before = self.live().and_then(|live| live.target.group(&group.name));
+        before.is_some_and(|before| {
+            let mut both = group.members.iter().filter_map(|member| Some((member, of(before, member.asset)?)));
+            both.all(|(member, before)| member.conditions.partition == before)
+        })
+    }
+
     /// Whether the commits of a group's member have been kept one by one.
     fn keeps_history_of(&self, group: &GroupName, asset: AssetId) -> bool {
         self.live().is_some_and(|live| live.target.needs_history()) && self.has(group, asset)
     }
 
     /// The cursors under a definition that is to be written.
-    fn cursor_of(
-        &self,
-        definition: &Definition,
-        definition_rev: u64,
-        heads: &BTreeMap<AssetId, AssetHead>,
-        begin: Begin<'_>,
-    ) -> TargetCursor {
+    fn cursor_of(&self, definition: &Definition, definition_rev: u64, past: &Past, begin: Begin<'_>) -> TargetCursor {
         let mut cursor = self.cursor.as_ref().map(|cursor| cursor.value.clone()).unwrap_or_default();
         cursor.definition_rev = definition_rev;
         // What did not count may count under another definition.
@@ -88,7 +93,8 @@ impl Known {
             cursor.advanced_at = None;
             cursor.since = Some(definition.declared_at);
         }
-        start::begin(&mut cursor, &definition.target, heads, begin, |group, asset| self.has(group, asset));
+        start::begin(&mut cursor, &definition.target, past, begin, |group, asset| self.has(group, asset));
+        start::begin_partitions(&mut cursor, &definition.target, past, begin, |group| self.goes_on(group));
         cursor
     }
 }
@@ -111,15 +117,14 @@ pub async fn declare(
     lineage::refuse_self_loop(spec, &writes, &KnownAssets::default())?;
     let prefixes = subscribe::prefixes(spec);
     subscribe::put(ports, &id, &prefixes).await?;
-    let assets = find_assets(ports, project, spec).await?;
-    // A table may be known under another name than the one that it is written by.
-    lineage::refuse_self_loop(spec, &writes, &assets)?;
     for _ in 0..MAX_LOST_RACES {
         let known = load(ports, &id).await?;
-        let named = snapshots::ordinals(&assets);
+        let assets = known::declared(ports, project, spec, known.live()).await?;
+        // A table may be known under another name than the one that it is written by.
+        lineage::refuse_self_loop(spec, &writes, &assets)?;
         // What is new in the same declaration is a table that its prefixes take in, registered since.
         let is_same = known.live().is_some_and(|live| live.spec == *spec);
-        let begin = if is_same { Begin::AtZero } else { Begin::Declared(&spec.start_from, &named) };
+        let begin = if is_same { Begin::AtZero } else { Begin::Declared(&spec.start_from) };
         let Some((definition, is_changed)) = put(ports, &known, project, spec, &assets, begin, trace).await? else {
             continue;
         };
@@ -147,7 +152,7 @@ pub async fn find(ports: &Ports, id: &TargetId) -> Result<Definition, EngineErro
 /// Errors: `Invalid` with the field; `NotFound` for an asset that is not registered.
 pub async fn resolve(ports: &Ports, project: ProjectCode, spec: &TargetSpec) -> Result<Target, EngineError> {
     spec.check()?;
-    let assets = find_assets(ports, project, spec).await?;
+    let assets = known::declared(ports, project, spec, None).await?;
     Ok(spec.resolve(project, 1, &assets)?)
 }
 
@@ -157,9 +162,8 @@ pub async fn take_in(ports: &Ports, id: &TargetId, trace: &TraceId) -> Result<Op
     for _ in 0..MAX_LOST_RACES {
         let known = load(ports, id).await?;
         let (Some(live), Some(definition)) = (known.live(), &known.definition) else { return Ok(None) };
-        let spec = live.spec.clone();
-        let assets = find_assets(ports, id.project, &spec).await?;
-        let is_put = match put(ports, &known, id.project, &spec, &assets, Begin::AtZero, trace).await {
+        let assets = known::standing(ports, id.project, live).await?;
+        let is_put = match put(ports, &known, id.project, &live.spec, &assets, Begin::AtZero, trace).await {
             Ok(put) => put.is_some(),
             // What it was declared to be cannot be met any more: it keeps its cursors and says so.
             Err(error) if error.kind() == ErrorKind::Invalid => {
@@ -177,6 +181,21 @@ pub async fn take_in(ports: &Ports, id: &TargetId, trace: &TraceId) -> Result<Op
         }
     }
     Err(store::lost_too_often("take in").with("target", id))
+}
+
+/// Has targets take in a table that is registered, or granted, now. One that cannot, whatever is wrong with it,
+/// holds up neither the others nor whoever registers: the next pass tries again and tells.
+///
+/// Errors: those that a later try may mend.
+pub(crate) async fn all_take_in(ports: &Ports, targets: &[TargetId], trace: &TraceId) -> Result<(), EngineError> {
+    let mut failure = None;
+    for target in targets {
+        if let Err(error) = take_in(ports, target, trace).await {
+            tracing::error!(%error, %target, "a target could not take in a table by its prefixes");
+            failure = failure.or(Some(error).filter(EngineError::retryable));
+        }
+    }
+    failure.map_or(Ok(()), Err)
 }
 
 /// Begins a target anew: the next generation, with cursors where the declaration says.
@@ -197,18 +216,23 @@ pub(crate) async fn begin_anew(ports: &Ports, id: &TargetId, trace: &TraceId) ->
         }
         let mut anew = live.clone();
         anew.target.generation += 1;
-        let heads = pointers::heads(ports, &anew.target).await?;
-        let mut cursors = TargetCursor {
-            definition_rev: definition.rev + 1,
-            paused: cursor.value.paused.clone(),
-            since: Some(ports.clock.now()),
-            ..TargetCursor::default()
+        let begin = Begin::Declared(&anew.spec.start_from);
+        let cursors = |past: &Past| {
+            let mut cursors = TargetCursor {
+                definition_rev: definition.rev + 1,
+                paused: cursor.value.paused.clone(),
+                since: Some(ports.clock.now()),
+                ..TargetCursor::default()
+            };
+            start::begin(&mut cursors, &anew.target, past, begin, |_, _| false);
+            start::begin_partitions(&mut cursors, &anew.target, past, begin, |_| false);
+            cursors
         };
-        let assets = find_assets(ports, id.project, &anew.spec).await?;
-        let named = snapshots::ordinals(&assets);
-        let begin = Begin::Declared(&anew.spec.start_from, &named);
-        start::begin(&mut cursors, &anew.target, &heads, begin, |_, _| false);
-        past::keep(ports, &anew.target, &cursors, &heads, |_, _| false, Past::Stored, trace).await?;
+        let (has, is_kept) = (|_: &GroupName, _| false, |_: &GroupName, _| false);
+        let ask = Ask { target: &anew.target, start: Some(&anew.spec.start_from), has: &has, is_kept: &is_kept };
+        let past = ask.read(ports, trace, cursors).await?;
+        past.keep(ports, trace).await?;
+        let cursors = cursors(&past);
         let actions = [
             Write::Replace(store::draft(layout::definition(id), &anew)?, definition.rev),
             Write::Replace(cursor_draft(id, &cursors)?, cursor.rev),
@@ -239,58 +263,21 @@ async fn put(
         return Ok(Some((same.clone(), false)));
     }
     let definition_rev = before.map_or(0, |known| known.rev) + 1;
-    let mut heads = pointers::put(ports, spec, &target, definition_rev).await?;
     let definition = Definition { spec: spec.clone(), target, declared_at: ports.clock.now(), undeclared_at: None };
-    if let Begin::Declared(start, _) = begin
-        && past::read_first(ports, &definition.target, start, &heads, trace).await?
-    {
-        heads = pointers::heads(ports, &definition.target).await?;
-    }
-    let cursor = known.cursor_of(&definition, definition_rev, &heads, begin);
+    let has = |group: &GroupName, asset| known.has(group, asset);
     let is_kept = |group: &GroupName, asset| known.keeps_history_of(group, asset);
-    // Of a table that is taken in, what a first read takes counts, and no more.
-    let past = if begin == Begin::AtZero { Past::Recorded } else { Past::Stored };
-    past::keep(ports, &definition.target, &cursor, &heads, is_kept, past, trace).await?;
+    let start = if let Begin::Declared(start) = begin { Some(start) } else { None };
+    let ask = Ask { target: &definition.target, start, has: &has, is_kept: &is_kept };
+    // What is refused is refused before anything is written.
+    let past = ask.read(ports, trace, |past| known.cursor_of(&definition, definition_rev, past, begin)).await?;
+    pointers::put(ports, spec, &definition.target, definition_rev).await?;
+    past.keep(ports, trace).await?;
+    let cursor = known.cursor_of(&definition, definition_rev, &past, begin);
     if !write_target(ports, known, &definition, &cursor).await? {
         return Ok(None);
     }
     pointers::drop_gone(ports, before.map(|known| &known.value.target), &definition.target).await?;
     Ok(Some((definition, true)))
-}
-
-async fn find_assets(ports: &Ports, project: ProjectCode, spec: &TargetSpec) -> Result<KnownAssets, EngineError> {
-    let mut known = KnownAssets::default();
-    for (group_at, group) in spec.groups.iter().enumerate() {
-        for (at, dependency) in group.dependencies.iter().enumerate() {
-            let field = format!("groups[{group_at}].dependencies[{at}].asset");
-            match &dependency.asset {
-                AssetSelector::Key(key) if known.by_key.contains_key(key) => {}
-                AssetSelector::Key(key) => {
-                    let mut asset = find_asset(ports, project, key).await.map_err(|error| error.with("at", &field))?;
-                    asset.snapshots = snapshots::find(ports, spec, key, asset.id).await?;
-                    known.by_key.insert(key.clone(), asset);
-                }
-                AssetSelector::Prefix(prefix) if known.by_prefix.contains_key(prefix) => {}
-                AssetSelector::Prefix(prefix) => {
-                    known.by_prefix.insert(prefix.clone(), subscribe::members(ports, project, prefix).await?);
-                }
-            }
-        }
-    }
-    Ok(known)
-}
-
-/// The asset with this key that the project may depend on.
-async fn find_asset(ports: &Ports, project: ProjectCode, key: &AssetKey) -> Result<KnownAsset, EngineError> {
-    let head = match assets::lookup(ports, key).await? {
-        Some(id) => Some((id, assets::head(ports, id).await?)),
-        None => None,
-    };
-    let may = |head: &AssetHead| head.deregistered_at.is_none() && head.is_visible_to(project);
-    match head.filter(|(_, head)| may(&head.value)) {
-        Some((id, head)) => Ok(KnownAsset { id, epoch: head.value.state.epoch, snapshots: BTreeMap::new() }),
-        None => Err(assets::unknown_asset(key, Some(&assets::nearest(ports, project, key).await?))),
-    }
 }
 
 /// What a person should know who declares this.

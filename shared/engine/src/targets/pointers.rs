@@ -13,16 +13,16 @@ use crate::EngineError;
 use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Write, Written};
-use crate::records::{AssetHead, Pointer};
-use crate::store::{self, MAX_LOST_RACES};
+use crate::records::{AssetHead, Definition, Pointer};
+use crate::store::{self, MAX_LOST_RACES, Stored};
 
-/// Puts a target's pointers. Returns the heads read after.
+/// Puts a target's pointers.
 pub(super) async fn put(
     ports: &Ports,
     spec: &TargetSpec,
     target: &Target,
     definition_rev: u64,
-) -> Result<BTreeMap<AssetId, AssetHead>, EngineError> {
+) -> Result<(), EngineError> {
     let members: Vec<AssetId> = target.assets().into_keys().collect();
     let follows = target.policies.on_rewrite == OnRewrite::Follow;
     let pointer = Pointer {
@@ -36,7 +36,7 @@ pub(super) async fn put(
     for asset in members {
         put_one(ports, asset, &pointer).await?;
     }
-    heads(ports, target).await
+    Ok(())
 }
 
 /// The heads of a target's assets; those never seen have none.
@@ -83,6 +83,23 @@ pub(super) async fn remove(ports: &Ports, asset: AssetId, target: &TargetId) -> 
     let key = layout::pointer(asset, target);
     if let Some(item) = ports.items.get(std::slice::from_ref(&key)).await?.first() {
         store::write(&*ports.items, &*ports.random, &[Write::Remove(key, item.rev)]).await?;
+    }
+    Ok(())
+}
+
+/// Removes a pointer that a run left which died: its target does not name the asset any more. One that a
+/// declaration puts at the moment is of a later revision than the definition, and stays.
+pub(crate) async fn drop_stale(ports: &Ports, asset: AssetId, target: &TargetId) -> Result<(), EngineError> {
+    let keys = [layout::definition(target), layout::pointer(asset, target)];
+    let items = ports.items.get(&keys).await?;
+    let (Some(definition), Some(item)) = (store::pick(&items, &keys[0]), store::pick(&items, &keys[1])) else {
+        return Ok(());
+    };
+    let definition: Stored<Definition> = store::decode(definition)?;
+    let pointer: Pointer = store::decode(item)?.value;
+    let names_it = definition.value.undeclared_at.is_none() && definition.value.target.assets().contains_key(&asset);
+    if !names_it && pointer.definition_rev <= definition.rev {
+        store::write(&*ports.items, &*ports.random, &[Write::Remove(item.key.clone(), item.rev)]).await?;
     }
     Ok(())
 }

@@ -4,48 +4,78 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lakebell_domain::Invalid;
 use lakebell_domain::asset::AssetKey;
+use lakebell_domain::event::Event;
 use lakebell_domain::ids::AssetId;
-use lakebell_domain::target::{KnownAssets, StartFrom, TargetSpec, ordinal_of};
-use lakebell_domain::version::Ordinal;
+use lakebell_domain::target::{TargetSpec, ordinal_of};
+use lakebell_domain::version::{Epoch, Ordinal, Position};
 
 use crate::EngineError;
 use crate::history;
 use crate::observe;
 use crate::ports::Ports;
+use crate::records::AssetHead;
 
 /// Most events that are looked through for a snapshot.
 const MAX_EVENTS: usize = 2_000;
 /// Events of one page.
 const PAGE: usize = 100;
 
-/// The ordinals of named snapshots, by asset and snapshot id.
-pub(super) type Named = BTreeMap<AssetId, BTreeMap<String, Ordinal>>;
-
-/// What was found of each asset.
-pub(super) fn ordinals(assets: &KnownAssets) -> Named {
-    assets.by_key.values().map(|asset| (asset.id, asset.snapshots.clone())).collect()
-}
-
-/// Looks up the snapshots of one asset that a declaration names, in the commits that are recorded; the one
-/// of `startFrom` also in storage.
-///
-/// Errors: `Invalid` for `startFrom` where no commit has that id; those of reading storage.
-pub(super) async fn find(
+/// Adds where the least snapshots stand that a declaration asks for of one asset, by the commits of its
+/// history that are recorded.
+pub(super) async fn find_minima(
     ports: &Ports,
     spec: &TargetSpec,
     key: &AssetKey,
     asset: AssetId,
-) -> Result<BTreeMap<String, Ordinal>, EngineError> {
-    let start = match &spec.start_from {
-        StartFrom::Snapshot(id) => Some(id.as_str()),
-        StartFrom::Now | StartFrom::Current | StartFrom::Earliest => None,
-    };
+    epoch: Epoch,
+    known: &mut BTreeMap<String, Position>,
+) -> Result<(), EngineError> {
     let dependencies = spec.groups.iter().flat_map(|group| &group.dependencies);
     let of_asset = dependencies.filter(|dependency| dependency.asset.key() == Some(key));
     let minima = of_asset.filter_map(|dependency| dependency.min_snapshot_id.as_ref()).map(|id| id.0.as_str());
-    let wanted: BTreeSet<&str> = minima.chain(start).collect();
-    let mut found: BTreeMap<String, Ordinal> =
-        wanted.iter().filter_map(|id| Some(((*id).to_owned(), ordinal_of(key.format(), id)?))).collect();
+    let unknown = minima.filter(|id| ordinal_of(key.format(), id).is_none() && !known.contains_key(*id));
+    let found = recorded(ports, asset, epoch, unknown.collect()).await?;
+    known.extend(found.into_iter().map(|(id, ordinal)| (id, Position { epoch, ordinal })));
+    Ok(())
+}
+
+/// Where the snapshot stands that a declaration begins at: by its own id, by the recorded commits, or by
+/// those in storage.
+///
+/// Errors: `Invalid` for `startFrom` where no commit of the history has that id; those of reading storage.
+pub(super) async fn start(ports: &Ports, asset: AssetId, head: &AssetHead, id: &str) -> Result<Ordinal, EngineError> {
+    let key = &head.key;
+    let newest = head.state.position().ordinal;
+    let refused = |problem: String, hint: &str| Err(Invalid::new("startFrom", problem, hint).into());
+    if let Some(ordinal) = ordinal_of(key.format(), id) {
+        // One that was never read has no newest.
+        if head.state.baseline.is_some() && ordinal > newest.next() {
+            let problem = format!("snapshot {id} of {key} is not there yet");
+            return refused(problem, "use `minSnapshotId` for one that is to come");
+        }
+        return Ok(ordinal);
+    }
+    let found = recorded(ports, asset, head.state.epoch, BTreeSet::from([id])).await?;
+    if let Some(ordinal) = found.get(id) {
+        return Ok(*ordinal);
+    }
+    match observe::place_in_storage(ports, asset, head, id).await? {
+        Some(ordinal) => Ok(ordinal),
+        None => refused(
+            format!("no commit of {key} is recorded as `{id}`, and none is there"),
+            "name a snapshot that `lakebell events` or `lakebell table inspect` lists, or use now, current or earliest",
+        ),
+    }
+}
+
+/// The ordinals of the snapshots with these ids, of commits of one epoch that are recorded.
+async fn recorded(
+    ports: &Ports,
+    asset: AssetId,
+    epoch: Epoch,
+    wanted: BTreeSet<&str>,
+) -> Result<BTreeMap<String, Ordinal>, EngineError> {
+    let mut found = BTreeMap::new();
     // A commit that changes no data may have the snapshot of the one before it: the oldest with an id made it.
     let mut without_data = BTreeMap::new();
     let mut looked = 0;
@@ -53,7 +83,7 @@ pub(super) async fn find(
     while found.len() < wanted.len() && looked < MAX_EVENTS {
         let page = history::events(ports, asset, PAGE, after.as_deref()).await?;
         looked += page.found.len();
-        for mark in page.found.iter().filter_map(lakebell_domain::event::Event::mark) {
+        for mark in page.found.iter().filter_map(Event::mark).filter(|mark| mark.version.position.epoch == epoch) {
             let id = mark.version.snapshot_id.as_str();
             if wanted.contains(id) && mark.is_data {
                 found.entry(id.to_owned()).or_insert(mark.version.position.ordinal);
@@ -65,18 +95,6 @@ pub(super) async fn find(
             Some(next) => after = Some(next),
             None => break,
         }
-    }
-    if let Some(id) = start.filter(|id| !found.contains_key(*id)) {
-        let in_storage = observe::place_in_storage(ports, asset, id).await?;
-        let Some(ordinal) = in_storage.or_else(|| without_data.get(id).copied()) else {
-            return Err(Invalid::new(
-                "startFrom",
-                format!("no commit of {key} is recorded as `{id}`, and none is there"),
-                "name a snapshot that `lakebell events` or `lakebell table inspect` lists, or use now, current or earliest",
-            )
-            .into());
-        };
-        found.insert(id.to_owned(), ordinal);
     }
     for (id, ordinal) in without_data {
         found.entry(id).or_insert(ordinal);

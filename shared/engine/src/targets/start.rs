@@ -7,72 +7,74 @@ use lakebell_domain::cursor::{Taken, TargetCursor};
 use lakebell_domain::evaluation::complete_partitions;
 use lakebell_domain::ids::{AssetId, GroupName};
 use lakebell_domain::state::{AssetState, Mark, Totals};
-use lakebell_domain::target::{Member, StartFrom, Target, ordinal_of, snapshot_at};
+use lakebell_domain::target::{Group, Member, StartFrom, Target, snapshot_at};
 use lakebell_domain::version::{Epoch, Fingerprint, Ordinal, Position, Version};
 
-use super::snapshots::Named;
+use super::past::Past;
 use crate::records::AssetHead;
 
 /// How a member that is new begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begin<'a> {
-    /// As the declaration says, with the snapshots that it names.
-    Declared(&'a StartFrom, &'a Named),
+    /// As the declaration says.
+    Declared(&'a StartFrom),
     /// Before its first version: it was registered after the declaration that takes it in.
     AtZero,
 }
 
 /// Puts the cursors of members that `had` does not know where they begin, keeps those of the others,
-/// and drops those of members that are gone.
+/// and drops those of members that are gone. A group with prefixes keeps them: what is taken in again was
+/// taken before.
 pub(super) fn begin(
     cursor: &mut TargetCursor,
     target: &Target,
-    heads: &BTreeMap<AssetId, AssetHead>,
+    past: &Past,
     begin: Begin<'_>,
     had: impl Fn(&GroupName, AssetId) -> bool,
 ) {
     let mut taken = BTreeMap::new();
     for group in &target.groups {
         let mut of_group = BTreeMap::new();
+        if !group.prefixes.is_empty() {
+            of_group = cursor.taken.get(&group.name).cloned().unwrap_or_default();
+        }
         for member in &group.members {
-            let known = if had(&group.name, member.asset) {
-                cursor.at(&group.name, member.asset).cloned()
+            let known = cursor.at(&group.name, member.asset).cloned();
+            let known = if had(&group.name, member.asset) || (begin == Begin::AtZero && known.is_some()) {
+                known
             } else {
-                heads.get(&member.asset).and_then(AssetHead::live_state).and_then(|state| first(state, member, begin))
+                let state = past.heads.get(&member.asset).and_then(AssetHead::live_state);
+                state.and_then(|state| first(state, member, begin, past))
             };
-            if let Some(known) = known {
-                of_group.insert(member.asset, known);
+            match known {
+                Some(known) => drop(of_group.insert(member.asset, known)),
+                None => drop(of_group.remove(&member.asset)),
             }
         }
         taken.insert(group.name.clone(), of_group);
     }
     cursor.taken = taken;
-    begin_partitions(cursor, target, heads, begin, had);
     cursor.windows.retain(|name, _| target.group(name).is_some());
 }
 
-/// The partitions that count as taken at the beginning: with `now` all that are complete, with
-/// `current` all but the last of them.
-fn begin_partitions(
+/// The partitions that count as taken where the groups of a target begin by them: with `now` all that are
+/// complete, with `current` all but the last of them. A group that `goes_on` keeps what it took.
+pub(super) fn begin_partitions(
     cursor: &mut TargetCursor,
     target: &Target,
-    heads: &BTreeMap<AssetId, AssetHead>,
+    past: &Past,
     begin: Begin<'_>,
-    had: impl Fn(&GroupName, AssetId) -> bool,
+    goes_on: impl Fn(&Group) -> bool,
 ) {
-    cursor.partitions.retain(|name, _| target.group(name).is_some());
-    for group in &target.groups {
-        let is_known = group.members.iter().any(|member| had(&group.name, member.asset));
-        let Begin::Declared(start, _) = begin else { continue };
-        let keeps = match start {
-            StartFrom::Now => 0,
-            StartFrom::Current => 1,
-            StartFrom::Earliest | StartFrom::Snapshot(_) => usize::MAX,
-        };
-        if is_known || keeps == usize::MAX {
-            continue;
-        }
-        let complete = complete_partitions(group, |asset| heads.get(&asset).and_then(AssetHead::live_state));
+    cursor.partitions.retain(|name, _| target.group(name).is_some_and(&goes_on));
+    let Begin::Declared(start) = begin else { return };
+    let keeps = match start {
+        StartFrom::Now => 0,
+        StartFrom::Current => 1,
+        StartFrom::Earliest | StartFrom::Snapshot(_) => return,
+    };
+    for group in target.groups.iter().filter(|group| !goes_on(group)) {
+        let complete = complete_partitions(group, |asset| past.heads.get(&asset).and_then(AssetHead::live_state));
         for partition in complete.into_iter().rev().skip(keeps) {
             cursor.take_partition(&group.name, partition);
         }
@@ -81,17 +83,20 @@ fn begin_partitions(
 
 /// What counts as taken of an asset at the beginning; `None` for one that was never read: its first
 /// read is the beginning then.
-fn first(state: &AssetState, member: &Member, begin: Begin<'_>) -> Option<Taken> {
-    let Begin::Declared(start, named) = begin else { return Some(Taken::default()) };
+fn first(state: &AssetState, member: &Member, begin: Begin<'_>, past: &Past) -> Option<Taken> {
+    let Begin::Declared(start) = begin else { return Some(Taken::default()) };
+    let counted = |taken: Taken| {
+        let begins = taken.version.as_ref().map(|version| version.position);
+        Taken { totals: past.totals(member.asset, state, begins).unwrap_or(taken.totals), ..taken }
+    };
     match start {
         StartFrom::Earliest => Some(Taken { version: before_first(state.epoch), ..Taken::default() }),
         StartFrom::Now => state.baseline.is_some().then(|| Taken::everything(state, &member.conditions)),
-        StartFrom::Current => state.baseline.is_some().then(|| before_newest(state, member)),
-        StartFrom::Snapshot(id) => {
-            let format = member.key.format();
-            let ordinal = named.get(&member.asset).and_then(|named| named.get(id)).copied();
-            let ordinal = ordinal.or_else(|| ordinal_of(format, id))?;
-            Some(Taken { version: predecessor(format, Position { epoch: state.epoch, ordinal }), ..Taken::default() })
+        StartFrom::Current => state.baseline.is_some().then(|| counted(before_newest(state, member))),
+        StartFrom::Snapshot(_) => {
+            let ordinal = *past.starts.get(&member.asset)?;
+            let version = predecessor(member.key.format(), Position { epoch: state.epoch, ordinal });
+            Some(counted(Taken { version, ..Taken::default() }))
         }
     }
 }
@@ -110,8 +115,8 @@ fn totals_before(mark: &Mark) -> Totals {
     Totals {
         data: mark.totals.data.saturating_sub(1),
         empty: mark.totals.empty.saturating_sub(u64::from(mark.is_empty)),
-        // What it alone added is not kept; that it is counted from the beginning loses nothing.
-        rows: 0,
+        // What it alone added is read from storage where a member asks for rows.
+        rows: mark.totals.rows,
     }
 }
 

@@ -21,7 +21,8 @@ pub async fn undeclare(ports: &Ports, id: &TargetId) -> Result<(), EngineError> 
         let known = load(ports, id).await?;
         let (Some(definition), Some(cursor)) = (known.definition, known.cursor) else { return Err(not_found(id)) };
         if definition.value.undeclared_at.is_some() {
-            return Ok(());
+            // The run that did it may have died before this.
+            return forget(ports, id, &definition.value).await;
         }
         let now = ports.clock.now();
         let tombstone = Definition { undeclared_at: Some(now), ..definition.value.clone() };
@@ -54,12 +55,16 @@ pub async fn undeclare(ports: &Ports, id: &TargetId) -> Result<(), EngineError> 
             actions.push(Write::Remove(registered, item.rev));
         }
         if store::write(&*ports.items, &*ports.random, &actions).await? == Written::Done {
-            for asset in definition.value.target.assets().into_keys() {
-                pointers::remove(ports, asset, id).await?;
-            }
-            subscribe::keep_only(ports, id, &definition.value.target, &[]).await?;
-            return Ok(());
+            return forget(ports, id, &definition.value).await;
         }
     }
     Err(store::lost_too_often("undeclare").with("target", id))
+}
+
+/// Takes back what says of its assets that an undeclared target depends on them.
+async fn forget(ports: &Ports, id: &TargetId, definition: &Definition) -> Result<(), EngineError> {
+    for asset in definition.target.assets().into_keys() {
+        pointers::drop_stale(ports, asset, id).await?;
+    }
+    subscribe::keep_only(ports, id, &definition.target, &[]).await
 }

@@ -1,5 +1,6 @@
 //! Policies of a target, from the declaration to the scheduler.
 
+mod declared;
 mod epochs;
 mod long;
 mod past;

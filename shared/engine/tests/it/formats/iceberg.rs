@@ -3,6 +3,7 @@
 
 mod cases;
 mod catalog;
+mod declared;
 mod hadoop;
 mod moves;
 mod named;
