@@ -17,7 +17,7 @@ use super::findings::{Finding, Reading};
 use crate::EngineError;
 use crate::layout;
 use crate::ports::Ports;
-use crate::records::{AssetHead, Ring};
+use crate::records::{AssetHead, Ring, RingEntry};
 use crate::store;
 
 /// Most commits that an epoch begins with: they are written with it in one transaction, which takes 100 actions.
@@ -42,8 +42,13 @@ pub(super) async fn begin(
         let Evidence::FirstRead(commits) = &mut finding.evidence else { continue };
         let ancestor = ancestor(ports, asset, head, ring, commits).await?;
         let from = first_of(head, commits, ancestor);
-        commits.drain(..from);
-        finding.etags.drain(..from.min(finding.etags.len()));
+        let etags: Vec<String> = finding.etags.drain(..from.min(finding.etags.len())).collect();
+        let beneath: Vec<Commit> = commits.drain(..from).collect();
+        // The reader of Hudi tells by the ring which of the newest instants it has seen.
+        if head.key.format() == Format::Hudi {
+            let entry = |(Commit { ordinal, fingerprint, .. }, etag)| RingEntry { ordinal, fingerprint, etag };
+            reading.beneath = beneath.into_iter().zip(etags).map(entry).collect();
+        }
         let first = commits.first().map(|commit| commit.ordinal).filter(|_| ancestor.is_none());
         // Hudi's ordinals are times: what lies before the first is told only by how many were read.
         let is_cut = head.key.format() != Format::Hudi || commits.len() >= MAX_FIRST;

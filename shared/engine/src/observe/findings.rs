@@ -58,6 +58,8 @@ pub(super) struct Reading {
     pub(super) branches: BTreeSet<String>,
     /// What was met beside the commits.
     pub(super) remarks: Vec<Remark>,
+    /// What a new epoch's ring holds beneath its first commit.
+    pub(super) beneath: Vec<RingEntry>,
     /// Tags whose commits are to be looked up.
     pub(super) tagged: Vec<Tagged>,
     /// A file was notified that may become a commit in a moment.
@@ -122,7 +124,7 @@ pub(super) fn apply(
         let changed = transition.state != next.state;
         next.state = transition.state;
         if changed {
-            keep_in_ring(&mut next_ring, finding, before, &next);
+            keep_in_ring(&mut next_ring, finding, &reading.beneath, before, &next);
         }
         for record in records(finding, &transition.outcome, was_held, changed) {
             outcomes.push((record.kind, record.outcome.clone()));
@@ -216,12 +218,13 @@ fn counted<'a>(head: &AssetHead, pointers: &[Pointer], evidence: &'a Evidence) -
     }
 }
 
-fn keep_in_ring(ring: &mut Ring, finding: &Finding, before: Position, head: &AssetHead) {
+fn keep_in_ring(ring: &mut Ring, finding: &Finding, beneath: &[RingEntry], before: Position, head: &AssetHead) {
     let commits: &[Commit] = match &finding.evidence {
         Evidence::Commit(commit) => std::slice::from_ref(commit),
         Evidence::FirstRead(commits) => commits,
         Evidence::RewriteAccepted(commits) => {
             *ring = Ring::default();
+            beneath.iter().for_each(|entry| ring.push(entry.clone()));
             commits
         }
         _ => return,

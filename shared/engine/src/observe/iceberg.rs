@@ -18,18 +18,15 @@ mod notified;
 mod pointer;
 mod tags;
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet};
 
-use futures_util::future::join_all;
-use lakebell_domain::Invalid;
-use lakebell_domain::commit::Commit;
 use lakebell_domain::state::{AssetState, Evidence, RewriteHold, TroubleCode};
 use lakebell_domain::version::Ordinal;
-use lakebell_formats::iceberg::{Anchor, Known, MAIN, Metadata, Movement, Step, resolve};
+use lakebell_formats::iceberg::{Known, MAIN, Metadata, Movement, Step};
 
 use super::Look;
 use super::findings::{Finding, Reading};
-use super::table::{Back, Stop, Table, keep_note, note_of, verified};
+use super::table::{Stop, Table, keep_note, note_of, verified};
 use crate::records::Ring;
 use files::{File, Row};
 use follows::{Follows, follows_of, follows_of_catalog, line};

@@ -21,6 +21,8 @@ use super::follows::line;
 /// The tags of the files that a look accepts.
 pub(super) struct Tags {
     epoch: Epoch,
+    /// Where the first read ended: tags on versions up to there may have been there before it.
+    baseline: Option<Position>,
     /// The snapshots that tags are known to name, by the tag's name.
     known: BTreeMap<String, String>,
     /// The commits that made snapshots, as far as they are at hand.
@@ -39,7 +41,9 @@ impl Tags {
             places.entry(entry.snapshot_id.clone()).or_insert_with(|| entry.clone());
         }
         let known = state.tags.iter().map(|(name, entry)| (name.clone(), entry.snapshot_id.clone())).collect();
-        Self { epoch: state.epoch, known, places, unplaced: BTreeMap::new() }
+        let baseline = state.baseline.as_ref().and_then(|baseline| baseline.version.as_ref());
+        let baseline = baseline.map(|version| version.position);
+        Self { epoch: state.epoch, baseline, known, places, unplaced: BTreeMap::new() }
     }
 
     /// A commit that made the snapshot that it shows.
@@ -57,8 +61,8 @@ impl Tags {
     /// Whether the file before this one is needed to tell which of its tags are new.
     pub(super) fn needs_before(&self, metadata: &Metadata) -> bool {
         metadata.tags().any(|(name, id)| {
-            let id = id.to_string();
-            self.known.get(name).is_none() && !self.places.contains_key(&id)
+            let place = self.places.get(&id.to_string()).map(|entry| entry.position);
+            !self.known.contains_key(name) && place.is_none_or(|place| Some(place) <= self.baseline)
         })
     }
 
