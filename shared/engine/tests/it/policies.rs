@@ -3,6 +3,7 @@
 mod declared;
 mod long;
 mod past;
+mod resumed;
 mod timers;
 
 use std::time::Duration;
