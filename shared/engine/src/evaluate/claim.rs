@@ -109,7 +109,10 @@ async fn pass_by(
     let existing: Stored<Trigger> = store::decode(existing)?;
     tracing::info!(triggerKey = %existing.value.key, traceId = %trace, "already triggered");
     cursor.open = (!existing.value.has_ended()).then(|| existing.value.key.clone());
-    cursor.failed.clone_from(&loaded.cursor.value.failed);
+    // Nothing took over what had failed.
+    let has_failed = |open: &&Stored<Trigger>| matches!(open.value.status(), Status::Failed { .. });
+    let open = loaded.open().filter(has_failed).map(|open| open.value.key.clone());
+    cursor.failed = open.or_else(|| loaded.cursor.value.failed.clone());
     let action = Write::Replace(cursor_draft(&existing.value.target, &cursor)?, loaded.cursor.rev);
     store::write(&*ports.items, &*ports.random, &[action]).await.map(|_| ())
 }

@@ -224,7 +224,7 @@ fn keep_in_ring(ring: &mut Ring, finding: &Finding, beneath: &[RingEntry], befor
         Evidence::FirstRead(commits) => commits,
         Evidence::RewriteAccepted(commits) => {
             *ring = Ring::default();
-            beneath.iter().for_each(|entry| ring.push(entry.clone()));
+            ring.versions.extend(beneath.iter().cloned());
             commits
         }
         _ => return,

@@ -50,7 +50,7 @@ pub(super) async fn take(push: &Push<'_>, claim: &Writers) -> Result<(Outcome, O
             known = look(push, known, Look::Whole).await?;
             Applied::Refused(reason)
         } else {
-            let (applied, looked) = evidence(push, claim, known).await?;
+            let (applied, looked) = Box::pin(evidence(push, claim, known)).await?;
             known = looked;
             applied
         };

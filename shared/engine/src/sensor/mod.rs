@@ -184,7 +184,7 @@ async fn look(ports: &Ports, asked: &Asked<'_>, trace: &TraceId) -> Result<Answe
     Err(store::lost_too_often("sensor").with("target", target))
 }
 
-/// What a person fired, or a resumed target took, waits for the task.
+/// What a person fired waits for the task.
 async fn take_open(
     ports: &Ports,
     asked: &Asked<'_>,

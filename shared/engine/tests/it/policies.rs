@@ -4,6 +4,7 @@ mod declared;
 mod epochs;
 mod long;
 mod past;
+mod resumed;
 mod timers;
 
 use std::time::Duration;
