@@ -182,7 +182,9 @@ async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again
         let target = loaded.definition.value.target.id.clone();
         // The cursor was read between a claim's parts as this reader saw them: read again.
         let is_torn = loaded.cursor.value.open.is_some() && loaded.open().is_none();
-        if !is_torn {
+        if is_torn {
+            lost += 1;
+        } else {
             let (evaluation, plan) = loaded.evaluate_to_claim();
             // What a task waits for is claimed when it asks: so it takes the newest.
             let claims = !loaded.definition.value.target.waits_for_sensor();
@@ -210,8 +212,6 @@ async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again
                 }
                 lost += 1;
             }
-        } else {
-            lost += 1;
         }
         match load::one(ports, &target).await? {
             Some(fresh) => loaded = fresh,
