@@ -134,7 +134,7 @@ pub async fn fire(
             )
             .with("reason", reason.code)
         })?;
-        if matches!(evaluate::claim(ports, &loaded, plan, trace).await?, Claimed::Done) {
+        if matches!(evaluate::claim(ports, &loaded, plan, trace).await?, Claimed::Done(())) {
             return history::trigger(ports, &key).await;
         }
     }

@@ -69,6 +69,34 @@ async fn the_pause_is_one_trigger_also_behind_one_that_was_queued_before_it() {
     assert_eq!(took(&d), ["a(-,1]", "a(1,4]", "a(4,5]"]);
 }
 
+/// One look reads fewer commits than came during the pause.
+#[tokio::test]
+async fn a_long_pause_is_one_trigger_also_behind_another_and_with_a_filter() {
+    for filter in [json!({}), json!({"include": ["APPEND"]})] {
+        let mut d = Deployment::with(&["a"]).await;
+        let mut document = serde_json::to_value(with(&["a"], &json!({"coalesce": "each"}))).unwrap();
+        if filter != json!({}) {
+            document["groups"][0]["dependencies"][0]["operations"] = filter.clone();
+        }
+        d.declare(&serde_json::from_value(document).unwrap()).await;
+        d.commit("a", "APPEND").await;
+        let ports = d.world.quiet_ports();
+        operate::pause(&ports, &target_id("t"), "ops").await.unwrap();
+        for _ in 0..450 {
+            d.commit("a", "APPEND").await;
+        }
+        operate::resume(&ports, &target_id("t"), &trace()).await.unwrap();
+        d.commit("a", "APPEND").await;
+        for _ in 0..3 {
+            d.world.clock.advance(Duration::from_secs(1));
+            d.run_dispatcher().await;
+        }
+        let mut took = took(&d);
+        took.sort();
+        assert_eq!(took, ["a(-,1]", "a(1,451]", "a(451,452]"], "{filter}");
+    }
+}
+
 #[tokio::test]
 async fn the_pause_is_one_trigger_also_behind_one_that_failed_and_is_redriven() {
     let mut d = Deployment::with(&["a"]).await;
