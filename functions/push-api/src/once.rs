@@ -84,6 +84,11 @@ fn digest(call: &Call<'_>) -> Result<String, ApiError> {
     let mut parts = vec![request.method.as_str(), call.route.template];
     parts.extend(call.parameters.values());
     parts.extend(query.into_iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]));
+    // In binary mode the headers say what an event is, and its data may be the same as another one's.
+    parts.push(request.header("content-type").unwrap_or_default());
+    let mut attributes: Vec<(&str, &str)> = request.headers_below("ce-").collect();
+    attributes.sort_unstable();
+    parts.extend(attributes.into_iter().flat_map(|(name, value)| [name, value]));
     let body = request.body()?;
     let body = String::from_utf8_lossy(&body);
     parts.push(&body);

@@ -28,9 +28,14 @@ pub struct TargetCursor {
     /// For each group with windows the last one that was taken.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub windows: BTreeMap<GroupName, Window>,
-    /// For each group with partitions the ones that were taken, the highest [`MAX_TAKEN_PARTITIONS`].
+    /// For each group with partitions the ones that were taken. Each claim keeps
+    /// [`MAX_TAKEN_PARTITIONS`] of them, those first that the tables still name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub partitions: BTreeMap<GroupName, BTreeSet<Partition>>,
+    /// For each group and asset the version up to which it takes one step, although the target takes
+    /// each: the newest when it was last resumed. Absent once it is taken.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub joined: BTreeMap<GroupName, BTreeMap<AssetId, Position>>,
     /// For each group and asset how far commits were looked through one by one, where those are many.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub looked: BTreeMap<GroupName, BTreeMap<AssetId, Looked>>,
@@ -164,11 +169,23 @@ pub struct Paused {
 impl TargetCursor {
     /// Notes a partition as taken by a group.
     pub fn take_partition(&mut self, group: &GroupName, partition: Partition) {
-        let taken = self.partitions.entry(group.clone()).or_default();
-        taken.insert(partition);
-        while taken.len() > MAX_TAKEN_PARTITIONS {
-            taken.pop_first();
-        }
+        self.partitions.entry(group.clone()).or_default().insert(partition);
+    }
+
+    /// The version up to which a group's next step on an asset goes, where a resume joins several.
+    pub fn joins_up_to(&self, group: &GroupName, asset: AssetId) -> Option<Position> {
+        self.joined.get(group)?.get(&asset).copied()
+    }
+
+    /// What is taken is no step any more.
+    pub fn forget_joined(&mut self) {
+        let taken = &self.taken;
+        self.joined.retain(|group, of_group| {
+            let taken = taken.get(group);
+            let at = |asset: &AssetId| taken.and_then(|taken| taken.get(asset)?.position());
+            of_group.retain(|asset, up_to| at(asset) < Some(*up_to));
+            !of_group.is_empty()
+        });
     }
 
     /// What a group has taken from an asset, in every respect.

@@ -13,7 +13,7 @@ mod take;
 mod timing;
 
 pub use partition::complete as complete_partitions;
-pub use plan::{ClaimPlan, consume, manual, manual_key};
+pub use plan::{ClaimPlan, consume, manual, manual_key, resumed};
 pub use take::Take;
 pub use timing::BACKFILL_HOLDS_FOR;
 

@@ -256,6 +256,7 @@ fn new_head(ports: &Ports, project: ProjectCode, spec: &AssetSpec, mut state: As
         granted: BTreeSet::new(),
         location: spec.location.clone(),
         registered_at: ports.clock.now(),
+        registered_epoch: state.epoch,
         deregistered_at: None,
         settings,
         state,
@@ -287,7 +288,12 @@ async fn revive(
         observe::agree(&*ports.storage, &spec.key, &spec.location).await?;
     }
     let id = find_id(ports, &spec.key).await?;
-    let head = new_head(ports, project, spec, known.value.state.registered_again());
+    let mut state = known.value.state.registered_again();
+    if known.value.project != project {
+        // Whoever had the table before and named them is somebody else.
+        state.backfills.clear();
+    }
+    let head = new_head(ports, project, spec, state);
     let location_key = layout::location(&spec.location, spec.key.branch());
     let location = store::get::<Resolved>(&*ports.items, location_key.clone()).await?;
     let ring = store::get::<crate::records::Ring>(&*ports.items, layout::ring(id)).await?;

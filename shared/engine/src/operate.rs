@@ -2,10 +2,10 @@
 //! whom, and is followed by an evaluation.
 
 use lakebell_domain::cursor::{Paused, TargetCursor};
-use lakebell_domain::evaluation::{ClaimPlan, SwitchedOff, consume, manual, manual_key};
+use lakebell_domain::evaluation::{SwitchedOff, consume, manual, manual_key, resumed};
 use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, TraceId, TriggerKey};
 use lakebell_domain::notice::Notice;
-use lakebell_domain::policy::{Coalesce, OnFailed, OnResume};
+use lakebell_domain::policy::{OnFailed, OnResume};
 use lakebell_domain::trigger::{Arrow, Decision, Status, StatusWord, Trigger};
 
 use crate::evaluate::{self, Claimed, Evaluated, INLINE_TARGETS, Loaded, cursor_draft, trigger_draft};
@@ -49,18 +49,11 @@ pub async fn resume(ports: &Ports, target: &TargetId, trace: &TraceId) -> Result
         if loaded.cursor.value.paused.is_none() {
             return Ok(Step::Stays);
         }
-        let policies = &loaded.definition.value.target.policies;
-        let skips = policies.on_resume == OnResume::Skip;
-        if policies.coalesce == Coalesce::Each && !skips {
-            // One trigger over the whole pause, in the transaction that ends it.
-            let joined = loaded.resumed_and_joined();
-            if let (_, Some(plan)) = joined.evaluate_to_claim() {
-                return Ok(Step::Claims(Box::new((joined, plan))));
-            }
-        }
-        let cursor =
-            if skips { loaded.with_inputs(|inputs| consume(inputs, None)) } else { loaded.cursor.value.clone() };
-        Ok(Step::Moves(Box::new(TargetCursor { paused: None, ..cursor })))
+        let cursor = loaded.with_inputs(|inputs| match inputs.target.policies.on_resume {
+            OnResume::Skip => TargetCursor { paused: None, ..consume(inputs, None) },
+            OnResume::Latest => resumed(inputs),
+        });
+        Ok(Step::Moves(Box::new(cursor)))
     })
     .await
 }
@@ -91,8 +84,6 @@ enum Step {
     Stays,
     /// Its cursors are written.
     Moves(Box<TargetCursor>),
-    /// It is claimed, as if it stood so.
-    Claims(Box<(Loaded, ClaimPlan)>),
 }
 
 /// Takes a step from the target as it is read, starting over after a lost race, and evaluates it.
@@ -110,10 +101,6 @@ async fn go_on(
             Step::Moves(cursor) => {
                 let action = Write::Replace(cursor_draft(target, &cursor)?, loaded.cursor.rev);
                 store::write(&*ports.items, &*ports.random, &[action]).await? == Written::Done
-            }
-            Step::Claims(claim) => {
-                let (joined, plan) = *claim;
-                matches!(evaluate::claim(ports, &joined, plan, trace).await?, Claimed::Done)
             }
         };
         if is_done {
@@ -147,7 +134,7 @@ pub async fn fire(
             )
             .with("reason", reason.code)
         })?;
-        if matches!(evaluate::claim(ports, &loaded, plan, trace).await?, Claimed::Done) {
+        if matches!(evaluate::claim(ports, &loaded, plan, trace).await?, Claimed::Done(())) {
             return history::trigger(ports, &key).await;
         }
     }

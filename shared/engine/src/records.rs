@@ -4,13 +4,15 @@ use std::collections::{BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 use lakebell_domain::asset::{AssetKey, Format, FormatChoice, Location};
+use lakebell_domain::commit::Commit;
 use lakebell_domain::evaluation::SwitchedOff;
+use lakebell_domain::event::Event;
 use lakebell_domain::ids::{AssetId, ProjectCode, TargetId, TaskCode, TriggerKey, WorkflowCode};
 use lakebell_domain::policy::Length;
 use lakebell_domain::sensor::SensorRun;
 use lakebell_domain::state::AssetState;
 use lakebell_domain::target::{AssetPrefix, Target, TargetSpec, WorkflowRef};
-use lakebell_domain::version::{Fingerprint, Ordinal};
+use lakebell_domain::version::{Epoch, Fingerprint, Ordinal};
 use serde::{Deserialize, Serialize};
 
 use crate::asset_settings::AssetSettings;
@@ -35,6 +37,9 @@ pub struct AssetHead {
     pub location: Location,
     /// When it was registered.
     pub registered_at: Timestamp,
+    /// The epoch that it was registered with; a later one than the first where it was registered before.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub registered_epoch: Epoch,
     /// Set once it is deregistered; the epoch lives on in the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deregistered_at: Option<Timestamp>,
@@ -43,6 +48,11 @@ pub struct AssetHead {
     pub settings: AssetSettings,
     /// Its registers.
     pub state: AssetState,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde asks for
+const fn is_first(epoch: &Epoch) -> bool {
+    epoch.0 == 0
 }
 
 impl AssetHead {
@@ -54,6 +64,12 @@ impl AssetHead {
     /// Whether a project owns it, or nobody does.
     pub fn is_own_of(&self, project: ProjectCode) -> bool {
         self.project == project || self.project == NO_PROJECT
+    }
+
+    /// Whether an event is of the present registration: another project may have had the table before.
+    pub fn owns(&self, event: &Event) -> bool {
+        event.recorded_at >= self.registered_at
+            && event.position.is_none_or(|position| position.epoch >= self.registered_epoch)
     }
 
     /// The registers, unless the asset is deregistered.
@@ -115,6 +131,12 @@ impl Ring {
         while self.versions.len() > RING {
             self.versions.pop_front();
         }
+    }
+
+    /// Whether it is one of these commits.
+    pub fn holds(&self, commit: &Commit) -> bool {
+        let is_same = |entry: &RingEntry| entry.ordinal == commit.ordinal && entry.fingerprint == commit.fingerprint;
+        self.versions.iter().any(is_same)
     }
 
     /// The version with this ordinal, where it is still held.

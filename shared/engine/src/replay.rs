@@ -11,6 +11,7 @@ use crate::EngineError;
 use crate::assets;
 use crate::history;
 use crate::ports::Ports;
+use crate::records::AssetHead;
 use crate::targets;
 
 /// Most events that are read of one asset, newest first.
@@ -35,19 +36,20 @@ pub async fn of_spec(ports: &Ports, project: ProjectCode, spec: &TargetSpec) -> 
 async fn over(ports: &Ports, target: &Target) -> Result<Replay, EngineError> {
     let mut histories = BTreeMap::new();
     for asset in target.assets().into_keys() {
-        let approval_required = assets::head(ports, asset).await?.value.state.schema.approval_required;
-        let events = events(ports, asset).await?;
+        let head = assets::head(ports, asset).await?.value;
+        let approval_required = head.state.schema.approval_required;
+        let events = events(ports, asset, &head).await?;
         histories.insert(asset, RecordedHistory { events, approval_required });
     }
     Ok(replay(target, &histories, ports.clock.now()))
 }
 
-/// The newest events of an asset, oldest first.
-async fn events(ports: &Ports, asset: AssetId) -> Result<Vec<Event>, EngineError> {
+/// The newest events of an asset since it was registered, oldest first.
+async fn events(ports: &Ports, asset: AssetId, head: &AssetHead) -> Result<Vec<Event>, EngineError> {
     let mut events = Vec::new();
     let mut after = None;
     while events.len() < MAX_EVENTS {
-        let page = history::events(ports, asset, PAGE, after.as_deref()).await?;
+        let page = history::own_events(ports, asset, head, PAGE, after.as_deref()).await?;
         events.extend(page.found);
         match page.next {
             Some(next) => after = Some(next),

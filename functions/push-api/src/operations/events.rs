@@ -295,9 +295,9 @@ pub(super) async fn list_of_asset(call: &Call<'_>) -> Result<Answer, ApiError> {
         kind.is_none_or(|kind| event.kind == kind) && outcome.is_none_or(|word| event.outcome.as_str() == word)
     };
     let ports = &call.context.ports;
-    let id = asset.id;
+    let (id, head) = (asset.id, &asset.head.value);
     let read = |limit: usize, after: Option<String>| -> list::Reading<'_, _> {
-        Box::pin(async move { history::events(ports, id, limit, after.as_deref()).await })
+        Box::pin(async move { history::own_events(ports, id, head, limit, after.as_deref()).await })
     };
     let Listed { items, next } = list::filtered(&page, read, admits).await?;
     let key = &asset.head.value.key;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Api, ORDERS, body, golden, target};
+use crate::support::{Api, ORDERS, body, cloud_event, golden, target};
 
 const OF_OTHER: &str = "/projects/8/assets/paimon%3A%2F%2Fods_db%2Forders";
 const GRANT: &str = "/projects/7/grants?assetKey=paimon%3A%2F%2Fods_db%2Forders&project=8";
@@ -148,4 +148,50 @@ async fn grants_outlive_settings_and_not_the_asset() {
     assert_eq!(api.delete(crate::support::ORDERS_PATH).await.status_code, 204);
     assert_eq!(api.post("/projects/7/assets", &spec).await.status_code, 201);
     assert_eq!(api.get(&format!("{OF_OTHER}/state")).await.status_code, 404);
+}
+
+/// Who registers a table after another project reads nothing of before.
+#[tokio::test]
+async fn a_new_owner_is_shown_nothing_of_the_former_one() {
+    let api = Api::with_orders().await;
+    let verdict = |id: &str, check: &str| {
+        cloud_event(id, "quality.check.failed", &json!({"asset": ORDERS, "snapshotId": "2", "check": check}))
+    };
+    let refused = json!({"asset": ORDERS, "schemaId": 777});
+    let of_before = [
+        ("/projects/7/asset-events", verdict("1", "salary_check")),
+        ("/projects/7/asset-events", cloud_event("2", "schema.changed", &refused)),
+        (
+            "/projects/7/asset-events",
+            cloud_event("3", "backfill.completed", &json!({"asset": ORDERS, "backfillId": "salaries"})),
+        ),
+    ];
+    for (path, event) in &of_before {
+        assert_eq!(api.post(path, event).await.status_code, 202);
+    }
+    let listed =
+        |project: u8| format!("/projects/{project}/asset-events?assetKey=paimon%3A%2F%2Fods_db%2Forders&limit=2");
+    assert!(api.get(&listed(7)).await.body.contains("salar"));
+    assert_eq!(api.delete("/projects/7/assets/paimon%3A%2F%2Fods_db%2Forders").await.status_code, 204);
+    api.world.clock.advance(std::time::Duration::from_mins(1));
+    let location = "s3://lake/warehouse/ods_db.db/orders";
+    let registered = api.post("/projects/8/assets", &json!({"key": ORDERS, "location": location})).await;
+    assert_eq!(registered.status_code, 201, "{}", registered.body);
+    assert_eq!(api.post("/projects/8/asset-events", &verdict("4", "mine")).await.status_code, 202);
+    let mut shown = String::new();
+    let mut path = listed(8);
+    loop {
+        let page = body(&api.get(&path).await);
+        shown += &page["items"].to_string();
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("{}&after={next}", listed(8));
+    }
+    assert!(shown.contains("mine") && shown.contains("SNAPSHOT_COMMITTED"), "{shown}");
+    let state = api.get(&format!("{OF_OTHER}/state")).await.body;
+    for leaked in ["salary_check", "777", "salaries"] {
+        assert!(!shown.contains(leaked) && !state.contains(leaked), "{leaked}: {shown} {state}");
+    }
+    api.post("/projects/8/asset-dependencies", &target("own", 5)).await;
+    let replayed = body(&api.get("/projects/8/asset-dependencies/own/replay").await);
+    assert_eq!((&replayed["events"], &replayed["since"]), (&json!(2), &json!("2026-01-01T00:01:00Z")), "{replayed}");
 }

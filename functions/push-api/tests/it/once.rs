@@ -53,6 +53,39 @@ async fn a_key_is_for_one_call() {
     assert_eq!(api.raw(event).await.status_code, 201);
 }
 
+/// In binary mode an event is in the headers, and two may have the same data.
+#[tokio::test]
+async fn a_key_is_for_one_event_in_binary_mode_too() {
+    let api = Api::with_orders().await;
+    let send = async |id: &str, kind: &str, reversed: bool| {
+        let data = json!({"asset": ORDERS, "check": "rows", "snapshotId": "2"});
+        let mut request = rest_event("POST", "/projects/7/asset-events", Some(&data.to_string()));
+        let mut attributes = [
+            ("ce-specversion", "1.0"),
+            ("ce-id", id),
+            ("ce-source", "dq://nightly"),
+            ("ce-type", kind),
+            ("ce-time", "2026-01-15T10:04:12Z"),
+            ("Idempotency-Key", "k"),
+        ];
+        if reversed {
+            attributes.reverse();
+        }
+        for (name, value) in attributes {
+            request["headers"].as_object_mut().unwrap().insert(name.to_owned(), json!(value));
+        }
+        api.raw(request).await
+    };
+    let first = send("1", "io.lakebell.quality.check.passed.v1", false).await;
+    assert_eq!(first.status_code, 202, "{}", first.body);
+    let again = send("1", "io.lakebell.quality.check.passed.v1", true).await;
+    assert_eq!((again.status_code, is_replayed(&again)), (202, true), "{}", again.body);
+    for (id, kind) in [("2", "io.lakebell.quality.check.passed.v1"), ("1", "io.lakebell.quality.check.failed.v1")] {
+        let other = send(id, kind, false).await;
+        assert_eq!(other.status_code, 422, "another event, and told: {}", other.body);
+    }
+}
+
 #[tokio::test]
 async fn a_call_that_failed_leaves_its_key() {
     let api = Api::with_orders().await;

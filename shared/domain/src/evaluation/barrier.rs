@@ -1,8 +1,9 @@
 //! What stands in the way of every claim, whatever the groups say.
 
 use super::Inputs;
-use crate::policy::OnFailed;
+use crate::policy::{Coalesce, OnFailed, OnResume};
 use crate::reason::{Reason, ReasonCode, Verdict};
+use crate::target::Target;
 use crate::trigger::{Status, Trigger};
 
 pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
@@ -35,7 +36,7 @@ pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
             expected: "starting switched on".to_owned(),
             actual: format!("switched off ({}) by {}", switch.scope, switch.by),
             since: Some(switch.since),
-            unblock: "switch it on again; what has advanced meanwhile becomes one trigger".into(),
+            unblock: format!("switch it on again; {}", what_came(inputs.target)).into(),
         };
         return Some((Verdict::BlockedByGate, reason));
     }
@@ -46,7 +47,7 @@ pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
             expected: "not paused".to_owned(),
             actual: format!("paused by {}", paused.by),
             since: Some(paused.since),
-            unblock: "resume the target; what has advanced meanwhile becomes one trigger".into(),
+            unblock: format!("resume the target; {}", after_a_pause(inputs.target)).into(),
         };
         return Some((Verdict::Paused, reason));
     }
@@ -76,11 +77,34 @@ pub(super) fn barrier(inputs: &Inputs<'_>) -> Option<(Verdict, Reason)> {
             ReasonCode::TriggerInFlight,
             format!("trigger {} is {}", open.key, status.step()),
             Some(open.claimed_at),
-            "nothing to do: what advances meanwhile becomes the next trigger".to_owned(),
+            if inputs.target.is_apart() {
+                format!("nothing to do: after it {}", what_came(inputs.target))
+            } else {
+                "nothing to do: what advances meanwhile becomes the next trigger".to_owned()
+            },
         ),
     };
     let expected = "no open trigger".to_owned();
     Some((Verdict::Waiting, Reason { code, asset: None, expected, actual, since, unblock: unblock.into() }))
+}
+
+/// What becomes of what came while nothing could start.
+fn what_came(target: &Target) -> &'static str {
+    match target.policies.coalesce {
+        Coalesce::Each => "each version that came meanwhile becomes a trigger of its own",
+        Coalesce::Newest if target.is_apart() => {
+            "each window or partition that is complete by then becomes a trigger of its own"
+        }
+        Coalesce::Newest => "what has advanced meanwhile becomes one trigger",
+    }
+}
+
+fn after_a_pause(target: &Target) -> &'static str {
+    match (target.policies.on_resume, target.policies.coalesce) {
+        (OnResume::Skip, _) => "what has advanced meanwhile counts as taken",
+        (OnResume::Latest, Coalesce::Each) => "what has advanced meanwhile becomes one trigger of its group",
+        (OnResume::Latest, Coalesce::Newest) => what_came(target),
+    }
 }
 
 /// Not sent for a while yet: the next claim replaces it and takes its data along, unless each

@@ -45,7 +45,8 @@ pub(super) fn newest_counted<'a>(
     conditions: &Conditions,
 ) -> Option<&'a Mark> {
     if conditions.needs_history() {
-        return view.history.iter().rev().find(|past| is_admitted(past, conditions)).map(|past| &past.mark);
+        let mut past = view.history.iter().rev();
+        return past.find(|past| is_current(state, past) && is_admitted(past, conditions)).map(|past| &past.mark);
     }
     match &conditions.commit_kinds {
         Some(kinds) => {
@@ -55,6 +56,11 @@ pub(super) fn newest_counted<'a>(
         None if conditions.ignore_empty => state.newest_filled(),
         None => state.data.as_ref().map(|data| &data.mark),
     }
+}
+
+/// Not so for what a rewrite has withdrawn: the newest of a table is one that is there.
+fn is_current(state: &AssetState, past: &PastCommit) -> bool {
+    past.mark.version.position.epoch == state.epoch
 }
 
 /// Whether a commit of a history counts, by its kind and by what wrote it.
@@ -77,16 +83,18 @@ fn reaches(position: Position, minimum: Option<&Minimum>) -> bool {
     minimum.is_none_or(|minimum| position.epoch >= minimum.epoch && position.ordinal >= minimum.ordinal)
 }
 
-/// The newest version beyond `beyond` that meets every condition on versions.
+/// The newest version beyond `beyond` that meets every condition on versions. With `each` it is the
+/// oldest, or the one to which a resume joins them.
 pub(super) fn choose<'a>(
     inputs: &Inputs<'a>,
     view: AssetView<'a>,
     state: &'a AssetState,
     conditions: &Conditions,
     beyond: Option<Position>,
+    joined: Option<Position>,
 ) -> Result<Candidate<'a>, Refused<'a>> {
     if inputs.target.policies.coalesce == Coalesce::Each {
-        return next_of_history(inputs, view, state, conditions, beyond);
+        return next_of_history(inputs, view, state, conditions, beyond, joined);
     }
     let newest = newest_counted(view, state, conditions);
     let is_plain = conditions.quality.is_none() && !conditions.schema_compatible && conditions.tag.is_none();
@@ -115,7 +123,7 @@ pub(super) fn choose<'a>(
             let met = known.filter(|mark| meets(mark)).max_by_key(|mark| mark.version.position);
             met.map(|mark| Candidate { mark: Cow::Borrowed(mark), tag: None })
         };
-        let past = view.history.iter();
+        let past = view.history.iter().filter(|past| is_current(state, past));
         let found = if let Some(pattern) = &conditions.tag {
             let tagged = tags(state, pattern)
                 .map(|(name, entry)| Candidate { mark: mark_of_tag(state, entry), tag: Some(name) });
@@ -166,28 +174,65 @@ fn refused<'a>(
     }
 }
 
-/// The oldest version beyond the cursor that counts: with `each` every version is one step.
+/// The oldest version beyond the cursor that counts: with `each` every version is one step, also one that
+/// a rewrite has withdrawn meanwhile, so that the steps do not depend on when it was accepted. What came
+/// before a resume is joined to one step.
 fn next_of_history<'a>(
     inputs: &Inputs<'a>,
     view: AssetView<'a>,
     state: &'a AssetState,
     conditions: &Conditions,
     beyond: Option<Position>,
+    joined: Option<Position>,
 ) -> Result<Candidate<'a>, Refused<'a>> {
-    let ignored = is_ignored(inputs, state);
-    let mut counted = view.history.iter().filter(|past| is_beyond(&past.mark, beyond) && is_admitted(past, conditions));
-    let next = counted.clone().find(|past| {
-        let position = past.mark.version.position;
-        reaches(position, conditions.minimum.as_ref()) && !ignored(Some(position))
-    });
-    match (next, counted.next_back()) {
-        (Some(past), _) => Ok(Candidate { mark: Cow::Borrowed(&past.mark), tag: None }),
-        (None, None) => Err(Refused::NothingNew),
-        (None, Some(past)) if !reaches(past.mark.version.position, conditions.minimum.as_ref()) => {
-            Err(Refused::BelowMinimum(&past.mark))
-        }
-        (None, Some(_)) => Err(Refused::Backfill),
+    let joined = joined.filter(|up_to| Some(*up_to) > beyond);
+    let joined = joined.and_then(|up_to| steps(inputs, view, state, conditions, beyond).find(|mark| at(mark) == up_to));
+    let oldest = || steps(inputs, view, state, conditions, beyond).next();
+    if let Some(mark) = joined.or_else(oldest) {
+        return Ok(Candidate { mark: Cow::Borrowed(mark), tag: None });
     }
+    let mut counted = view.history.iter().filter(|past| is_beyond(&past.mark, beyond) && is_admitted(past, conditions));
+    match counted.next_back() {
+        None => Err(Refused::NothingNew),
+        Some(past) if !reaches(at(&past.mark), conditions.minimum.as_ref()) => Err(Refused::BelowMinimum(&past.mark)),
+        Some(_) => Err(Refused::Backfill),
+    }
+}
+
+/// With `each` the newest version beyond the cursor that is a step. Where no commit has to be looked at
+/// for that, the registers know it, however many there are.
+pub(super) fn newest_step<'a>(
+    inputs: &Inputs<'a>,
+    view: AssetView<'a>,
+    state: &'a AssetState,
+    conditions: &Conditions,
+    beyond: Option<Position>,
+) -> Option<Position> {
+    let known = state.marks().filter(|mark| !conditions.needs_history() && counts(mark, conditions));
+    let known = known.filter(|mark| is_beyond(mark, beyond) && is_free(inputs, state, conditions, at(mark)));
+    steps(inputs, view, state, conditions, beyond).chain(known).map(at).max()
+}
+
+/// The versions beyond the cursor that are one step each, oldest first.
+fn steps<'a>(
+    inputs: &Inputs<'a>,
+    view: AssetView<'a>,
+    state: &'a AssetState,
+    conditions: &Conditions,
+    beyond: Option<Position>,
+) -> impl Iterator<Item = &'a Mark> {
+    let counted =
+        view.history.iter().filter(move |past| is_beyond(&past.mark, beyond) && is_admitted(past, conditions));
+    counted.map(|past| &past.mark).filter(move |mark| is_free(inputs, state, conditions, at(mark)))
+}
+
+/// Neither below a minimum nor of a backfill that is ignored.
+fn is_free(inputs: &Inputs<'_>, state: &AssetState, conditions: &Conditions, position: Position) -> bool {
+    reaches(position, conditions.minimum.as_ref()) && !is_ignored(inputs, state)(Some(position))
+}
+
+const fn at(mark: &Mark) -> Position {
+    mark.version.position
 }
 
 fn newest_position(mark: Option<&Mark>) -> Option<Position> {

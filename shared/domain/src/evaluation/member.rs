@@ -16,7 +16,7 @@ use crate::policy::{OnBackfill, Partition, Window};
 use crate::reason::{Reason, ReasonCode, Verdict};
 use crate::state::{AssetState, Mark, QualityVerdict};
 use crate::target::{Conditions, Member};
-use crate::version::Version;
+use crate::version::{Position, Version};
 
 type Obstacle = (Verdict, Reason);
 
@@ -30,7 +30,8 @@ pub(super) struct Step<'a> {
 pub(super) fn evaluate(inputs: &Inputs<'_>, group: &GroupName, member: &Member, step: Step<'_>) -> MemberEvaluation {
     let view = inputs.assets.get(&member.asset).copied().unwrap_or(AssetView::of(0, None));
     let taken = taken(inputs, group, member, view.state);
-    let Judged { obstacle, newest, reach } = Judge { inputs, member, view, taken: &taken, step }.judge();
+    let joined = inputs.cursor.joins_up_to(group, member.asset);
+    let Judged { obstacle, newest, reach } = Judge { inputs, member, view, taken: &taken, joined, step }.judge();
     let (verdict, reason) = match obstacle {
         Some((verdict, reason)) => (verdict, Some(reason)),
         None => (Verdict::Ready, None),
@@ -80,7 +81,8 @@ pub(super) fn at_hand<'a>(inputs: &Inputs<'a>, group: &GroupName, member: &Membe
     let view = inputs.assets.get(&member.asset).copied().unwrap_or(AssetView::of(0, None));
     let taken = taken(inputs, group, member, view.state);
     let Some(state) = view.live().filter(|state| state.hold.is_none()) else { return taken };
-    let chosen = choice::choose(inputs, view, state, &member.conditions, taken.position()).ok();
+    let joined = inputs.cursor.joins_up_to(group, member.asset);
+    let chosen = choice::choose(inputs, view, state, &member.conditions, taken.position(), joined).ok();
     let data = || {
         let data = state.data.as_ref().map(|data| &data.mark);
         data.filter(|mark| Some(mark.version.position) > taken.position())
@@ -112,6 +114,7 @@ struct Judge<'a, 'b> {
     member: &'b Member,
     view: AssetView<'a>,
     taken: &'b Taken,
+    joined: Option<Position>,
     step: Step<'b>,
 }
 
@@ -131,12 +134,12 @@ impl<'a> Judge<'a, '_> {
         let needs_version =
             conditions.snapshot_required && conditions.every.is_none() && conditions.partition.is_none();
         let beyond = if needs_version { self.taken.position() } else { None };
-        let chosen = choice::choose(self.inputs, self.view, state, conditions, beyond);
+        let chosen = choice::choose(self.inputs, self.view, state, conditions, beyond, self.joined);
         let newest = match &chosen {
             Ok(candidate) => Some(candidate.mark.version.clone()),
-            Err(_) => {
-                choice::choose(self.inputs, self.view, state, conditions, None).ok().map(|c| c.mark.version.clone())
-            }
+            Err(_) => choice::choose(self.inputs, self.view, state, conditions, None, None)
+                .ok()
+                .map(|c| c.mark.version.clone()),
         };
         let obstacle = self.failed_optional(state).or_else(|| self.hold(state)).or_else(|| match &chosen {
             // Without a commit that is asked for, having none at all is no obstacle of its own.

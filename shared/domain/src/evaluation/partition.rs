@@ -5,10 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::Inputs;
+use crate::cursor::{MAX_TAKEN_PARTITIONS, TargetCursor};
 use crate::ids::AssetId;
 use crate::policy::{Partition, PartitionCondition};
-use crate::state::AssetState;
+use crate::state::{AssetState, MAX_PARTITIONS};
 use crate::target::Group;
+
+// What every table of a group still names as complete is never forgotten as taken.
+const _: () = assert!(MAX_TAKEN_PARTITIONS >= MAX_PARTITIONS);
 
 /// What a member has of each value.
 struct Presence<'a> {
@@ -21,6 +25,11 @@ type ByValue<'a> = BTreeMap<Partition, Presence<'a>>;
 /// Whether some member goes by partitions.
 pub(super) fn has_partitions(group: &Group) -> bool {
     group.members.iter().any(|member| member.conditions.partition.is_some())
+}
+
+/// The keys on which the members of a group that goes by partitions are joined.
+pub(super) fn joins_on(group: &Group) -> Option<&[String]> {
+    group.members.iter().find_map(|member| Some(member.conditions.partition.as_ref()?.join.as_slice()))
 }
 
 fn presence<'a>(state: &'a AssetState, condition: &PartitionCondition) -> ByValue<'a> {
@@ -72,6 +81,20 @@ pub(super) fn next(inputs: &Inputs<'_>, group: &Group) -> Option<Partition> {
         })
     };
     complete.or_else(pending).map(|value| (*value).clone())
+}
+
+/// Keeps what a group remembers as taken within its bound. First goes what the fewest of its tables still
+/// name, of those the lowest: what all of them name would be complete, and started, again at once.
+pub(super) fn forget(inputs: &Inputs<'_>, group: &Group, cursor: &mut TargetCursor) {
+    let taken = cursor.partitions.get_mut(&group.name);
+    let Some(taken) = taken.filter(|taken| taken.len() > MAX_TAKEN_PARTITIONS) else { return };
+    let members = members(group, |asset| inputs.assets.get(&asset).and_then(|view| view.state));
+    let named = |value: &Partition| members.iter().filter(|(_, values)| values.contains_key(value)).count();
+    let mut ranked: Vec<(usize, Partition)> = taken.iter().map(|value| (named(value), value.clone())).collect();
+    ranked.sort_unstable();
+    for (_, value) in ranked.iter().take(taken.len() - MAX_TAKEN_PARTITIONS) {
+        taken.remove(value);
+    }
 }
 
 fn is_given_up(presence: &Presence<'_>, condition: &PartitionCondition, now: Timestamp) -> bool {

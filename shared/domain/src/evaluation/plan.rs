@@ -1,15 +1,19 @@
-//! What a claim takes: the ranges of a ready combination, and where the cursors go.
+//! What a claim takes: the ranges of a ready combination.
+
+mod moved;
+
+pub use moved::resumed;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::{GroupEvaluation, Inputs, barrier, member, partition, timing};
 use crate::cursor::{Taken, TargetCursor};
 use crate::ids::{AssetId, GroupName, TriggerKey};
-use crate::policy::{Coalesce, Every, Partition, Window};
+use crate::policy::{Coalesce, Partition, Window};
 use crate::reason::{Reason, Verdict};
 use crate::target::{Group, Member, Target};
 use crate::trigger::{Bounds, Claim, Distinct, Inheritance, Range, StartReason, Status, Trigger, trigger_key};
@@ -44,10 +48,9 @@ pub(super) fn ready(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> ClaimPla
     let mut ready: Vec<&GroupEvaluation> = groups.iter().filter(|group| group.verdict == Verdict::Ready).collect();
     if inputs.target.policies.coalesce == Coalesce::Each {
         ready.truncate(1);
-    } else if let Some(partition) = ready.iter().find_map(|group| group.partition.clone()) {
-        ready.retain(|group| group.partition.as_ref().is_none_or(|other| *other == partition));
-    } else if let Some(window) = ready.iter().find_map(|group| group.window) {
-        ready.retain(|group| group.window.is_none_or(|other| other == window));
+    } else if let Some(step) = ready.iter().copied().find(|group| has_step(group)) {
+        // One window or one partition is one trigger: those of the others have their turn after it.
+        ready.retain(|group| !has_step(group) || (group.window, &group.partition) == (step.window, &step.partition));
     }
     let window = ready.iter().find_map(|group| group.window);
     let partition = ready.iter().find_map(|group| group.partition.clone());
@@ -66,6 +69,10 @@ pub(super) fn ready(inputs: &Inputs<'_>, groups: &[GroupEvaluation]) -> ClaimPla
     });
     let draft = Draft { reason: StartReason::Ready, window, partition, tick: None, request: None, unmet: Vec::new() };
     plan(inputs, &reaches.collect(), draft)
+}
+
+const fn has_step(group: &GroupEvaluation) -> bool {
+    group.window.is_some() || group.partition.is_some()
 }
 
 /// What a target takes that starts with what is there, whatever its conditions say.
@@ -132,7 +139,7 @@ pub fn consume(inputs: &Inputs<'_>, asset: Option<AssetId>) -> TargetCursor {
             (super::group::every(group), slowest_watermark(inputs, group), asset)
         {
             // The window in which the slowest member stands has not ended: the one before has.
-            let before = before(every, every.containing(slowest));
+            let before = moved::before(every, every.containing(slowest));
             let known = cursor.windows.get(&group.name);
             if known.is_none_or(|known| known.end < before.end) {
                 cursor.windows.insert(group.name.clone(), before);
@@ -144,7 +151,9 @@ pub fn consume(inputs: &Inputs<'_>, asset: Option<AssetId>) -> TargetCursor {
         for partition in partition::complete(group, state_of) {
             cursor.take_partition(&group.name, partition);
         }
+        partition::forget(inputs, group, &mut cursor);
     }
+    cursor.forget_joined();
     cursor.since = Some(inputs.now);
     cursor.advanced_at = None;
     cursor
@@ -237,12 +246,7 @@ fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup<'_>, draft: Draft<'_>) -> 
         })
     };
     let key = draft.request.map_or_else(of_evaluation, |request| manual_key(inputs, request));
-    let mut cursor = moved(inputs, &members, reaches, &ranges, draft.window);
-    if let Some(partition) = &draft.partition {
-        for group in reaches.keys().filter(|name| inputs.target.group(name).is_some_and(partition::has_partitions)) {
-            cursor.take_partition(group, partition.clone());
-        }
-    }
+    let mut cursor = moved::moved(inputs, &members, reaches, &ranges, &draft);
     cursor.open = Some(key.clone());
     cursor.failed = None;
     let inherits = replaced.map(|trigger| Inheritance {
@@ -265,91 +269,6 @@ fn plan(inputs: &Inputs<'_>, reaches: &ReachedByGroup<'_>, draft: Draft<'_>) -> 
         inherits,
     };
     ClaimPlan { claim, cursor }
-}
-
-/// The cursors after the claim: what it takes of an asset is taken for every other group of the
-/// asset too, unless that group is independent or each keeps to itself.
-fn moved(
-    inputs: &Inputs<'_>,
-    members: &Members<'_>,
-    reaches: &ReachedByGroup<'_>,
-    ranges: &[Range],
-    window: Option<Window>,
-) -> TargetCursor {
-    let mut cursor = inputs.cursor.clone();
-    for range in ranges {
-        let beyond = beyond(reaches, range);
-        for group in moved_groups(inputs, members.on(range.asset), reaches) {
-            cursor.take(group, range.asset, &beyond);
-        }
-    }
-    move_windows(inputs, reaches, window, &mut cursor.windows);
-    cursor.claimed_at = Some(inputs.now);
-    cursor.advanced_at = None;
-    cursor
-}
-
-/// What a claim takes of an asset, over all its groups.
-fn beyond<'a>(reaches: &'a ReachedByGroup<'_>, range: &Range) -> Cow<'a, Taken> {
-    let mut of_asset = reaches.values().filter_map(|of_group| of_group.get(&range.asset)).peekable();
-    let first = of_asset.next();
-    match first {
-        // The common case: one group, and nothing that is taken over.
-        Some(only) if of_asset.peek().is_none() && only.to.version == range.bounds.to => Cow::Borrowed(&*only.to),
-        _ => {
-            let mut beyond = Taken { version: range.bounds.to.clone(), ..Taken::default() };
-            for reached in first.into_iter().chain(of_asset) {
-                let is_same = reached.to.version == beyond.version;
-                beyond = Taken {
-                    version: beyond.version,
-                    totals: if is_same { reached.to.totals } else { beyond.totals },
-                    watermark: beyond.watermark.max(reached.to.watermark),
-                    tag: reached.to.tag.clone().or(beyond.tag),
-                    schema_id: reached.to.schema_id.or(beyond.schema_id),
-                    backfill: beyond.backfill.max(reached.to.backfill),
-                    cdc: beyond.cdc.max(reached.to.cdc),
-                };
-            }
-            Cow::Owned(beyond)
-        }
-    }
-}
-
-/// The window that is taken is taken for every group that has windows of the same kind, unless that
-/// group is independent. A group that has taken none yet keeps its beginning, though the claim moves
-/// the watermark that it was counted from. None goes back.
-fn move_windows(
-    inputs: &Inputs<'_>,
-    reaches: &ReachedByGroup<'_>,
-    taken: Option<Window>,
-    windows: &mut BTreeMap<GroupName, Window>,
-) {
-    let windowed = || inputs.target.groups.iter().filter_map(|group| Some((group, super::group::every(group)?)));
-    let of_claim: Vec<&Every> =
-        windowed().filter(|(group, _)| reaches.contains_key(&group.name)).map(|(_, every)| every).collect();
-    for (group, every) in windowed() {
-        let joins = reaches.contains_key(&group.name) || (!group.independent && of_claim.contains(&every));
-        let known = windows.get(&group.name).copied();
-        let known = known.or_else(|| super::group::next_window(inputs, group).map(|next| before(every, next)));
-        let newest = known.into_iter().chain(taken.filter(|_| joins)).max_by_key(|window| window.end);
-        windows.extend(newest.map(|window| (group.name.clone(), window)));
-    }
-}
-
-fn before(every: &Every, window: Window) -> Window {
-    every.containing(window.start - SignedDuration::from_secs(1))
-}
-
-/// The groups whose cursor on an asset a claim moves.
-fn moved_groups<'a>(
-    inputs: &Inputs<'_>,
-    of_asset: &'a [(&'a Group, &'a Member)],
-    reaches: &'a ReachedByGroup<'_>,
-) -> impl Iterator<Item = &'a GroupName> {
-    let is_each = inputs.target.policies.coalesce == Coalesce::Each;
-    let with = of_asset.iter().map(|(group, _)| *group);
-    with.filter(move |group| reaches.contains_key(&group.name) || !(group.independent || is_each))
-        .map(|group| &group.name)
 }
 
 /// Where a member asks for no commit, the register that moved makes its trigger distinct.
@@ -400,10 +319,12 @@ fn describe(inputs: &Inputs<'_>, of_asset: &[(&Group, &Member)], groups: &Reache
     }
 }
 
-/// The trigger whose data the claim takes over: one that waits, or the last one that failed.
+/// The trigger whose data the claim takes over: one that waits, or the last one that failed. One that
+/// failed and held its target is still the open one after the target was altered to hold no more.
 fn replaced<'a>(inputs: &Inputs<'a>) -> Option<&'a Trigger> {
-    let waiting = inputs.open.filter(|open| barrier::gives_way(inputs, open));
-    waiting.or_else(|| inputs.failed.filter(|failed| matches!(failed.status(), Status::Failed { .. })))
+    let has_failed = |trigger: &&Trigger| matches!(trigger.status(), Status::Failed { .. });
+    let open = inputs.open.filter(|open| barrier::gives_way(inputs, open) || has_failed(open));
+    open.or_else(|| inputs.failed.filter(has_failed))
 }
 
 /// For every group and asset of the replaced trigger the lower bound is kept and the upper bound

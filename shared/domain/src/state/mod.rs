@@ -116,6 +116,8 @@ pub enum Evidence {
     FirstRead(Vec<Commit>),
     /// Commits that expired unread, first to last.
     Expired(Gap),
+    /// Commits from before those with which an epoch began were not read, first to last.
+    Unread(Gap),
     /// A commit is missing below one that is there.
     Hole(Hole),
     /// Storage contradicts the recorded history.
@@ -179,6 +181,7 @@ impl AssetState {
             Evidence::Commit(commit) => next.take_commit(commit, now),
             Evidence::FirstRead(commits) => next.take_first_read(commits, now),
             Evidence::Expired(gap) => next.take_gap(gap),
+            Evidence::Unread(gap) => set(&mut next.gap, Some(gap.clone())),
             Evidence::Hole(hole) => set(&mut next.hole, Some(hole.clone())),
             Evidence::RewriteSighted(hold) => next.take_sighting(hold),
             Evidence::RewriteWithdrawn => set(&mut next.hold, None),
@@ -256,11 +259,7 @@ impl AssetState {
 
     fn mark_of(&mut self, commit: &Commit, version: Version, is_data: bool, now: Timestamp) -> Mark {
         let is_empty = commit.delta_records == Some(0);
-        if is_data {
-            self.totals.data += 1;
-            self.totals.empty += u64::from(is_empty);
-            self.totals.rows = self.totals.rows.saturating_add(commit.delta_records.unwrap_or(0));
-        }
+        self.totals = self.totals.with(commit);
         Mark {
             version,
             kind: commit.kind.clone(),

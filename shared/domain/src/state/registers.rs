@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::kept;
-use crate::commit::{CommitKind, Millis};
+use crate::commit::{Commit, CommitKind, Millis};
 use crate::event::Outcome;
 use crate::version::{Epoch, Fingerprint, Ordinal, Position, Version};
 
@@ -28,6 +28,21 @@ pub struct Totals {
     /// The rows that they added, less those that they removed.
     #[serde(skip_serializing_if = "is_zero_rows")]
     pub rows: i64,
+}
+
+impl Totals {
+    /// What has been counted with one more commit. An unknown kind counts as data.
+    #[must_use]
+    pub fn with(self, commit: &Commit) -> Self {
+        if !commit.changes_data.unwrap_or(true) {
+            return self;
+        }
+        Self {
+            data: self.data + 1,
+            empty: self.empty + u64::from(commit.delta_records == Some(0)),
+            rows: self.rows.saturating_add(commit.delta_records.unwrap_or(0)),
+        }
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde asks for
@@ -224,6 +239,18 @@ pub struct TagEntry {
     /// The format's name for what it did, where the tag says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<CommitKind>,
+}
+
+impl From<&Mark> for TagEntry {
+    fn from(mark: &Mark) -> Self {
+        Self {
+            position: mark.version.position,
+            fingerprint: mark.version.fingerprint.clone(),
+            snapshot_id: mark.version.snapshot_id.to_string(),
+            schema_id: mark.schema_id,
+            kind: Some(mark.kind.clone()),
+        }
+    }
 }
 
 /// One backfill.

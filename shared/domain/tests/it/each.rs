@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lakebell_domain::commit::CommitKind;
 use lakebell_domain::cursor::TargetCursor;
-use lakebell_domain::evaluation::{AssetView, Inputs, PastCommit};
+use lakebell_domain::evaluation::{AssetView, Inputs, PastCommit, resumed};
 use lakebell_domain::ids::{GroupName, TriggerKey};
 use lakebell_domain::policy::{Coalesce, OnBackfill, OnFailed, Operations};
 use lakebell_domain::reason::{ReasonCode, Verdict};
@@ -64,6 +64,10 @@ impl World {
 
     /// With the commits beyond the lowest cursor, as the engine reads them.
     fn evaluate(&self) -> Judged {
+        self.with_inputs(judge)
+    }
+
+    fn with_inputs<T>(&self, ask: impl Fn(&Inputs<'_>) -> T) -> T {
         let lowest = |asset: usize| {
             let groups = self.target.groups.iter();
             let with =
@@ -82,7 +86,7 @@ impl World {
                 (asset_id(n as u128), AssetView { history: &histories[n], ..AssetView::of(1, Some(&self.states[n])) })
             })
             .collect();
-        judge(&Inputs {
+        ask(&Inputs {
             target: &self.target,
             cursor: &self.cursor,
             assets: &views,
@@ -176,6 +180,37 @@ fn what_is_below_a_minimum_or_of_a_backfill_is_no_step() {
     world.come_to_rest();
     let taken: Vec<_> = world.triggers.iter().map(|(_, ranges)| ranges[0]).collect();
     assert_eq!(taken, [(0, None, 3), (0, Some(3), 6)], "its commits belong to ranges");
+}
+
+/// So that the list does not depend on when the rewrite was accepted.
+#[test]
+fn what_a_rewrite_withdrew_has_its_turn_before_the_new_history() {
+    let mut world = World::new(vec![group("g", Advance::All, vec![member(0)])], OnBackfill::Hold);
+    (0..2).for_each(|_| world.commit(0, "APPEND", "w"));
+    assert!(world.claim());
+    let baseline = world.states[0].baseline.clone();
+    world.states[0] = AssetState { epoch: Epoch(1), baseline, ..AssetState::default() };
+    world.commit(0, "APPEND", "w");
+    world.come_to_rest();
+    let taken: Vec<_> = world.triggers.iter().map(|(_, ranges)| ranges[0]).collect();
+    assert_eq!(taken, [(0, None, 1), (0, Some(1), 2), (0, Some(2), 1)]);
+}
+
+/// Also where more came than is looked at one by one: the newest is in a register.
+#[test]
+fn what_came_before_a_resume_is_one_step() {
+    let mut world = World::new(vec![group("g", Advance::All, vec![member(0)])], OnBackfill::Hold);
+    (0..4).for_each(|_| world.commit(0, "APPEND", "w"));
+    world.commit(0, "COMPACT", "w");
+    let late = world.histories[0].split_off(2);
+    world.cursor = world.with_inputs(resumed);
+    world.histories[0].extend(late);
+    assert!(!world.cursor.joined.is_empty());
+    (0..2).for_each(|_| world.commit(0, "APPEND", "w"));
+    world.come_to_rest();
+    let taken: Vec<_> = world.triggers.iter().map(|(_, ranges)| ranges[0]).collect();
+    assert_eq!(taken, [(0, None, 4), (0, Some(4), 6), (0, Some(6), 7)]);
+    assert!(world.cursor.joined.is_empty());
 }
 
 /// With `newest` too: an operation filter looks at commits one by one.

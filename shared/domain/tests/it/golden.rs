@@ -134,6 +134,7 @@ fn cursors() {
     let mut cursor = TargetCursor { definition_rev: 4, ..TargetCursor::default() };
     cursor.take(&group_name("both"), asset_id(0), &taken(0, 5));
     cursor.take(&group_name("both"), asset_id(1), &taken(1, 2));
+    cursor.joined.entry(group_name("both")).or_default().insert(asset_id(0), position(0, 9));
     cursor.open = Some("00aa".parse().unwrap());
     cursor.failed = Some("00bb".parse().unwrap());
     cursor.paused = Some(Paused { since: at(1), by: "ops".to_owned() });

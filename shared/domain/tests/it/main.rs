@@ -18,6 +18,7 @@ mod machine;
 mod notes;
 mod notices;
 mod optional;
+mod partitions;
 mod reasons;
 mod reference;
 mod refusals_of_conditions;

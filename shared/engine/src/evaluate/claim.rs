@@ -11,18 +11,30 @@ use super::RESEND_AFTER;
 use super::load::Loaded;
 use crate::layout;
 use crate::ports::Ports;
-use crate::ports::items::{Draft, Item, Write, Written};
+use crate::ports::items::{Draft, Write, Written};
 use crate::ports::queue::Message;
 use crate::store::{self, Stored};
 use crate::{EngineError, ErrorKind};
 
 /// What came of a claim.
 #[derive(Debug)]
-pub(crate) enum Claimed {
+pub(crate) enum Claimed<T> {
     /// The trigger exists.
-    Done,
-    /// Somebody else wrote first, or the combination was triggered before: read again.
+    Done(T),
+    /// The combination was triggered before, and the cursors moved past it: read again.
+    PassedBy,
+    /// Somebody else wrote first: read again.
     Lost,
+}
+
+impl<T> Claimed<T> {
+    /// What was claimed, if anything was.
+    pub(crate) fn done(self) -> Option<T> {
+        match self {
+            Self::Done(done) => Some(done),
+            Self::PassedBy | Self::Lost => None,
+        }
+    }
 }
 
 /// Sends the dispatcher a trigger.
@@ -45,15 +57,18 @@ pub(crate) async fn claim(
     loaded: &Loaded,
     plan: ClaimPlan,
     trace: &TraceId,
-) -> Result<Claimed, EngineError> {
+) -> Result<Claimed<()>, EngineError> {
     let target = &loaded.definition.value.target;
     let is_shadow = target.sensor().is_some() && target.policies.mode == Mode::Shadow;
     let at_once = is_shadow.then(|| Arrow::Skip { why: "shadow".to_owned() });
-    let claimed = claim_and(ports, loaded, plan, trace, at_once.as_ref(), None).await?;
-    Ok(if claimed.is_some() { Claimed::Done } else { Claimed::Lost })
+    Ok(match claim_and(ports, loaded, plan, trace, at_once.as_ref(), None).await? {
+        Claimed::Done(_) => Claimed::Done(()),
+        Claimed::PassedBy => Claimed::PassedBy,
+        Claimed::Lost => Claimed::Lost,
+    })
 }
 
-/// The same, and the trigger's end at once, with what else belongs to it. `None` where it was lost.
+/// The same, and the trigger's end at once, with what else belongs to it.
 pub(crate) async fn claim_and(
     ports: &Ports,
     loaded: &Loaded,
@@ -61,7 +76,7 @@ pub(crate) async fn claim_and(
     trace: &TraceId,
     at_once: Option<&Arrow>,
     with_it: Option<Write>,
-) -> Result<Option<Trigger>, EngineError> {
+) -> Result<Claimed<Trigger>, EngineError> {
     let now = ports.clock.now();
     let definition = &loaded.definition;
     let replaced = plan.claim.inherits.as_ref().map(|inherits| inherits.from.clone());
@@ -76,6 +91,10 @@ pub(crate) async fn claim_and(
         Write::Create(trigger_draft(&trigger)?),
     ];
     if let Some(replaced) = replaced.as_ref().and_then(|key| loaded.trigger(Some(key))) {
+        if replaced.value.key == trigger.key {
+            // A group came back under its name: what it would take failed, and the next claim takes it over.
+            return pass_by(ports, loaded, plan.cursor, &replaced.value, trace).await;
+        }
         let ended = replaced.value.apply(&Arrow::Supersede { by: trigger.key.clone() }, now).map_err(defect)?;
         actions.push(Write::Replace(trigger_draft(&ended)?, replaced.rev));
     }
@@ -85,33 +104,37 @@ pub(crate) async fn claim_and(
             if *trigger.status() == Status::Queued && !trigger.waits_for_sensor() {
                 send(ports, &trigger, trace).await?;
             }
-            Ok(Some(trigger))
+            Ok(Claimed::Done(trigger))
         }
         Written::Lost(lost) => {
             let exists = lost.iter().find(|lost| lost.action == 1).and_then(|lost| lost.existing.as_ref());
             let only_exists = lost.iter().all(|lost| lost.action == 1);
-            if let (Some(existing), true) = (exists, only_exists) {
-                pass_by(ports, loaded, plan.cursor, existing, trace).await?;
-            }
-            Ok(None)
+            let Some(existing) = exists.filter(|_| only_exists) else { return Ok(Claimed::Lost) };
+            let existing: Stored<Trigger> = store::decode(existing)?;
+            pass_by(ports, loaded, plan.cursor, &existing.value, trace).await
         }
     }
 }
 
 /// The combination was triggered before: the cursors move past it, and nothing is started.
-async fn pass_by(
+async fn pass_by<T>(
     ports: &Ports,
     loaded: &Loaded,
     mut cursor: TargetCursor,
-    existing: &Item,
+    existing: &Trigger,
     trace: &TraceId,
-) -> Result<(), EngineError> {
-    let existing: Stored<Trigger> = store::decode(existing)?;
-    tracing::info!(triggerKey = %existing.value.key, traceId = %trace, "already triggered");
-    cursor.open = (!existing.value.has_ended()).then(|| existing.value.key.clone());
-    cursor.failed.clone_from(&loaded.cursor.value.failed);
-    let action = Write::Replace(cursor_draft(&existing.value.target, &cursor)?, loaded.cursor.rev);
-    store::write(&*ports.items, &*ports.random, &[action]).await.map(|_| ())
+) -> Result<Claimed<T>, EngineError> {
+    tracing::info!(triggerKey = %existing.key, traceId = %trace, "already triggered");
+    cursor.open = (!existing.has_ended()).then(|| existing.key.clone());
+    // Nothing took over what had failed.
+    let has_failed = |open: &&Stored<Trigger>| matches!(open.value.status(), Status::Failed { .. });
+    let open = loaded.open().filter(has_failed).map(|open| open.value.key.clone());
+    cursor.failed = open.or_else(|| loaded.cursor.value.failed.clone());
+    let action = Write::Replace(cursor_draft(&existing.target, &cursor)?, loaded.cursor.rev);
+    Ok(match store::write(&*ports.items, &*ports.random, &[action]).await? {
+        Written::Done => Claimed::PassedBy,
+        Written::Lost(_) => Claimed::Lost,
+    })
 }
 
 /// Keeps what a look without a claim leaves behind: timers, and what was told. `false` where

@@ -7,7 +7,6 @@ use lakebell_domain::cursor::TargetCursor;
 use lakebell_domain::evaluation::{self, AssetView, ClaimPlan, Evaluation, Inputs, PastCommit, SwitchedOff};
 use lakebell_domain::ids::{AssetId, TargetId, TriggerKey};
 use lakebell_domain::lineage::Writes;
-use lakebell_domain::policy::Coalesce;
 use lakebell_domain::target::Target;
 use lakebell_domain::trigger::Trigger;
 
@@ -44,25 +43,6 @@ impl Loaded {
 
     pub(crate) fn open(&self) -> Option<&Stored<Trigger>> {
         self.trigger(self.cursor.value.open.as_ref())
-    }
-
-    /// The same target as if it were not paused and took all that is there at once.
-    pub(crate) fn resumed_and_joined(&self) -> Self {
-        let mut joined = Self {
-            definition: self.definition.clone(),
-            cursor: self.cursor.clone(),
-            heads: self.heads.clone(),
-            histories: self.histories.clone(),
-            has_looked: false,
-            triggers: self.triggers.clone(),
-            switched_off: self.switched_off.clone(),
-            advice: None,
-            writes: None,
-            now: self.now,
-        };
-        joined.cursor.value.paused = None;
-        joined.definition.value.target.policies.coalesce = Coalesce::Newest;
-        joined
     }
 
     pub(super) fn evaluate(&self) -> Evaluation {

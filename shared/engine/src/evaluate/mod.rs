@@ -33,6 +33,10 @@ pub const INLINE_TARGETS: usize = 20;
 /// How long a queued trigger may go unleased before it is sent again.
 pub const RESEND_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
+/// Most combinations that one evaluation passes by because they were triggered before; a group that comes back
+/// under its name meets all that it ever took one by one. The message comes again for the rest.
+const MAX_PASSED_BY: usize = 200;
+
 /// A target to evaluate, with its members where the caller knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
@@ -173,18 +177,23 @@ pub async fn explain(ports: &Ports, subjects: &[Subject]) -> Result<Vec<Explaine
 
 /// Evaluates, and claims until it is claimed, not ready, or lost too often.
 async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again) -> Result<Evaluated, EngineError> {
-    for _ in 0..MAX_LOST_RACES {
+    let (mut lost, mut passed) = (0, 0);
+    while lost < MAX_LOST_RACES && passed < MAX_PASSED_BY {
         let target = loaded.definition.value.target.id.clone();
         // The cursor was read between a claim's parts as this reader saw them: read again.
         let is_torn = loaded.cursor.value.open.is_some() && loaded.open().is_none();
-        if !is_torn {
+        if is_torn {
+            lost += 1;
+        } else {
             let (evaluation, plan) = loaded.evaluate_to_claim();
             // What a task waits for is claimed when it asks: so it takes the newest.
             let claims = !loaded.definition.value.target.waits_for_sensor();
             if let Some(plan) = plan.filter(|_| claims) {
                 let key = plan.claim.key.clone();
-                if let Claimed::Done = claim::claim(ports, &loaded, plan, trace).await? {
-                    return Ok(Evaluated { evaluation, claimed: Some(key), is_late: false });
+                match claim::claim(ports, &loaded, plan, trace).await? {
+                    Claimed::Done(()) => return Ok(Evaluated { evaluation, claimed: Some(key), is_late: false }),
+                    Claimed::PassedBy => passed += 1,
+                    Claimed::Lost => lost += 1,
                 }
             } else {
                 send_again(ports, &loaded, trace, again).await?;
@@ -201,6 +210,7 @@ async fn settle(ports: &Ports, mut loaded: Loaded, trace: &TraceId, again: Again
                     }
                     return Ok(Evaluated { evaluation, claimed: None, is_late });
                 }
+                lost += 1;
             }
         }
         match load::one(ports, &target).await? {

@@ -4,7 +4,7 @@
 //! between that do not count may be any number, so the cursors note how far they were looked through:
 //! a commit that does not count never will, until the definition is altered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lakebell_domain::cursor::{Looked, TargetCursor};
 use lakebell_domain::evaluation::PastCommit;
@@ -44,6 +44,8 @@ struct Asks<'a> {
     beyond: Position,
     /// What was found before that.
     found: Option<Position>,
+    /// What its next step takes, where a resume joins several.
+    joined: Option<Position>,
     wanted: Wanted,
 }
 
@@ -71,14 +73,16 @@ pub(super) async fn read(ports: &Ports, target: &Loaded) -> Result<Pasts, Engine
                 cursor.looked.entry(asks.group.clone()).or_default().insert(*asset, looked);
             }
         }
-        // What is noted as found lies before what was read.
+        // What is noted lies before what was read, or a resume joins more than was read.
+        let is_read = |noted: Position| commits.iter().any(|past| past.mark.version.position == noted);
+        let noted = asks.iter().flat_map(|asks| asks.found.into_iter().chain(asks.joined));
+        let missing: BTreeSet<Position> = noted.filter(|noted| !is_read(*noted)).collect();
         let mut history = Vec::new();
-        for found in asks.iter().filter_map(|asks| asks.found.filter(|found| *found <= lowest)) {
-            history.extend(commits_of(ports, &layout::commits_at(*asset, found), None, None).await?.0);
+        for noted in missing {
+            history.extend(commits_of(ports, &layout::commits_at(*asset, noted), None, None).await?.0);
         }
-        history.sort_by_key(|past| past.mark.version.position);
-        history.dedup_by_key(|past| past.mark.version.position);
         history.extend(commits);
+        history.sort_by_key(|past| past.mark.version.position);
         pasts.histories.insert(*asset, history);
     }
     Ok(pasts)
@@ -103,6 +107,7 @@ fn asks(target: &Loaded, asset: AssetId) -> Vec<Asks<'_>> {
             group: &group.name,
             conditions: &member.conditions,
             beyond: looked.map_or(taken, |looked| looked.up_to.max(taken)),
+            joined: cursor.joins_up_to(&group.name, asset).filter(|joined| each && *joined > taken),
             found: looked.and_then(|looked| looked.found).filter(|found| *found > taken),
             wanted: match each {
                 false => Wanted::Newest,

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::join_all;
 use lakebell_domain::commit::Commit;
 use lakebell_domain::state::{AssetState, Demands, Evidence, RewriteHold, TroubleCode};
 use lakebell_domain::version::{Ordinal, Position, Version};
@@ -145,17 +146,22 @@ impl Reader<'_> {
     async fn first_read(&self, state: &AssetState) -> Result<Reading, Stop> {
         let mut found = Vec::new();
         if let Some(newest) = self.newest().await? {
-            for version in (0..=newest).rev().take(self.table.back.depth()) {
-                let Some(commit) = self.commit(version).await? else {
-                    if found.is_empty() {
-                        continue;
+            let versions: Vec<u64> = (0..=newest).rev().take(self.table.back.depth()).collect();
+            'back: for versions in versions.chunks(self.table.back.ahead()) {
+                for commit in join_all(versions.iter().map(|version| self.commit(*version))).await {
+                    let Some(commit) = commit? else {
+                        if found.is_empty() {
+                            continue;
+                        }
+                        break 'back;
+                    };
+                    // The schema is told by the commits before it, and nothing here goes by it.
+                    let in_domain = Commit { ordinal: ordinal(commit.commit.version), ..commit.commit.to_commit(None) };
+                    let is_last = self.table.back.ends_at(&in_domain);
+                    found.push(commit);
+                    if is_last {
+                        break 'back;
                     }
-                    break;
-                };
-                let is_last = self.table.back.ends_at(ordinal(version), commit.commit.changes_data());
-                found.push(commit);
-                if is_last {
-                    break;
                 }
             }
             found.reverse();

@@ -10,6 +10,7 @@ use lakebell_domain::state::{AssetState, Demands, Evidence, Gap, RewriteHold, To
 use lakebell_domain::version::{Ordinal, Position};
 use serde_json::Value;
 
+use super::tags::{Tagged, short};
 use super::{EVENT_RETENTION, HISTORY_RETENTION, Hint, Look};
 use crate::EngineError;
 use crate::asset_settings::WatermarkFrom;
@@ -33,9 +34,11 @@ impl Finding {
     }
 }
 
-/// What a reader says about a file that is no commit.
+/// What a reader says about a file that is no commit, or about a tag that names none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Remark {
+    /// Of which kind its event is.
+    pub(super) kind: EventKind,
     /// What tells its event from others; absent where none is kept.
     pub(super) token: Option<String>,
     /// What it says.
@@ -55,6 +58,10 @@ pub(super) struct Reading {
     pub(super) branches: BTreeSet<String>,
     /// What was met beside the commits.
     pub(super) remarks: Vec<Remark>,
+    /// What a new epoch's ring holds beneath its first commit.
+    pub(super) beneath: Vec<RingEntry>,
+    /// Tags whose commits are to be looked up.
+    pub(super) tagged: Vec<Tagged>,
     /// A file was notified that may become a commit in a moment.
     pub(super) look_again: bool,
     /// The read failed in a way that a later try may mend, after what it found has been recorded.
@@ -117,7 +124,7 @@ pub(super) fn apply(
         let changed = transition.state != next.state;
         next.state = transition.state;
         if changed {
-            keep_in_ring(&mut next_ring, finding, before, &next);
+            keep_in_ring(&mut next_ring, finding, &reading.beneath, before, &next);
         }
         for record in records(finding, &transition.outcome, was_held, changed) {
             outcomes.push((record.kind, record.outcome.clone()));
@@ -128,10 +135,10 @@ pub(super) fn apply(
     }
     for remark in &reading.remarks {
         let outcome = Outcome::Ignored(remark.text.clone());
-        outcomes.push((EventKind::SnapshotCommitted, outcome.clone()));
+        let kind = remark.kind;
+        outcomes.push((kind, outcome.clone()));
         if let Some(token) = remark.token.clone().filter(|_| next != head.value) {
-            let kind = EventKind::SnapshotCommitted;
-            let record = Record { kind, token, outcome, commit: None, evidence: None, detail: None };
+            let record = Record { kind, token, outcome, commit: None, evidence: None, detail: None, totals: None };
             events.push(event(hint, &next, record, now, retention)?);
         }
     }
@@ -211,12 +218,13 @@ fn counted<'a>(head: &AssetHead, pointers: &[Pointer], evidence: &'a Evidence) -
     }
 }
 
-fn keep_in_ring(ring: &mut Ring, finding: &Finding, before: Position, head: &AssetHead) {
+fn keep_in_ring(ring: &mut Ring, finding: &Finding, beneath: &[RingEntry], before: Position, head: &AssetHead) {
     let commits: &[Commit] = match &finding.evidence {
         Evidence::Commit(commit) => std::slice::from_ref(commit),
         Evidence::FirstRead(commits) => commits,
         Evidence::RewriteAccepted(commits) => {
             *ring = Ring::default();
+            ring.versions.extend(beneath.iter().cloned());
             commits
         }
         _ => return,
@@ -238,11 +246,15 @@ struct Record {
     commit: Option<Commit>,
     evidence: Option<PushedEvidence>,
     detail: Option<String>,
+    /// What had been counted with a commit, where others of the same finding came after it.
+    totals: Option<Totals>,
 }
 
 fn records(finding: &Finding, outcome: &Outcome, was_held: bool, changed: bool) -> Vec<Record> {
-    let record =
-        |kind, token, detail| Record { kind, token, outcome: outcome.clone(), commit: None, evidence: None, detail };
+    let record = |kind, token, detail| {
+        let outcome = outcome.clone();
+        Record { kind, token, outcome, commit: None, evidence: None, detail, totals: None }
+    };
     let of_commit = |commit: &Commit, circumstance: Option<&str>| Record {
         kind: EventKind::SnapshotCommitted,
         token: commit_token(commit),
@@ -250,34 +262,43 @@ fn records(finding: &Finding, outcome: &Outcome, was_held: bool, changed: bool) 
         commit: Some(commit.clone()),
         evidence: None,
         detail: detail(commit, circumstance),
+        totals: None,
+    };
+    // A history begins with them, so that they are counted from the first.
+    let first = |commits: &[Commit], circumstance: &str| -> Vec<Record> {
+        let counted = commits.iter().scan(Totals::default(), |totals, commit| {
+            *totals = totals.with(commit);
+            Some(Record { totals: Some(*totals), ..of_commit(commit, Some(circumstance)) })
+        });
+        counted.collect()
     };
     match &finding.evidence {
         Evidence::Commit(commit) => {
             let unknown = commit.changes_data.is_none().then_some("unknown commit kind, counted as data");
             vec![of_commit(commit, unknown)]
         }
-        Evidence::FirstRead(commits) => commits.iter().map(|commit| of_commit(commit, Some("first read"))).collect(),
+        Evidence::FirstRead(commits) => first(commits, "first read"),
         Evidence::RewriteAccepted(commits) => {
             let mut records =
                 vec![record(EventKind::HistoryRewritten, "accepted".to_owned(), Some("a new epoch begins".to_owned()))];
-            records.extend(commits.iter().map(|commit| of_commit(commit, Some("first commit of the epoch"))));
+            records.extend(first(commits, "the epoch begins with it"));
             records
         }
-        Evidence::Expired(gap) => vec![expired(gap)],
+        Evidence::Expired(gap) | Evidence::Unread(gap) => vec![expired(gap)],
         Evidence::RewriteSighted(hold) if !was_held => vec![sighted(hold, outcome)],
         Evidence::RewriteWithdrawn => {
             let detail = Some("storage agrees with the recorded history again".to_owned());
             vec![record(EventKind::HistoryRewritten, "withdrawn".to_owned(), detail)]
         }
         Evidence::TagCreated(name, entry) => {
-            let token = format!("{name}.{:020}.{}", entry.position.ordinal.0, entry.fingerprint);
+            let token = format!("{}.{:020}.{}", short(name), entry.position.ordinal.0, entry.fingerprint);
             let detail = Some(format!("tag {name} names snapshot {}", entry.snapshot_id));
             let evidence = Some(PushedEvidence::Tag { name: name.clone(), version: Some(entry.clone()) });
             vec![Record { evidence, ..record(EventKind::TagCreated, token, detail) }]
         }
         Evidence::TagDeleted(name) => {
             let evidence = Some(PushedEvidence::Tag { name: name.clone(), version: None });
-            vec![Record { evidence, ..record(EventKind::TagDeleted, name.clone(), None) }]
+            vec![Record { evidence, ..record(EventKind::TagDeleted, short(name), None) }]
         }
         Evidence::Trouble(trouble) if changed => vec![troubled(trouble, outcome)],
         _ => Vec::new(),
@@ -315,6 +336,7 @@ fn expired(gap: &Gap) -> Record {
         commit: None,
         evidence: None,
         detail: None,
+        totals: None,
     }
 }
 
@@ -328,6 +350,7 @@ fn sighted(hold: &RewriteHold, outcome: &Outcome) -> Record {
         commit: None,
         evidence: None,
         detail: Some(hold.evidence.clone()),
+        totals: None,
     }
 }
 
@@ -339,6 +362,7 @@ fn troubled(trouble: &Trouble, outcome: &Outcome) -> Record {
         commit: None,
         evidence: None,
         detail: Some(trouble.detail.clone()),
+        totals: None,
     }
 }
 
@@ -352,6 +376,7 @@ pub(super) fn past_event(hint: &Hint, head: &AssetHead, commit: &Commit, now: Ti
         commit: Some(commit.clone()),
         evidence: None,
         detail: detail(commit, Some("read from storage for a declaration that begins before it")),
+        totals: None,
     };
     event(hint, head, record, now, HISTORY_RETENTION)
 }
@@ -377,7 +402,7 @@ fn event(
     };
     let position = record.commit.as_ref().map(|commit| Position { epoch, ordinal: commit.ordinal });
     let facts = |commit: &Commit| CommitFacts {
-        totals: position.map(|position| totals(&head.state, position)).unwrap_or_default(),
+        totals: record.totals.or_else(|| position.map(|at| totals(&head.state, at))).unwrap_or_default(),
         // One that does not count must not count in a replay.
         watermark: commit.watermark.filter(|_| head.settings.watermark_from == WatermarkFrom::Storage),
         ..CommitFacts::from(commit)

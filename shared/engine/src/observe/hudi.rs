@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::join_all;
 use lakebell_domain::state::{AssetState, Evidence, TroubleCode};
 use lakebell_domain::version::{Fingerprint, Ordinal};
 use lakebell_formats::hudi::{
@@ -146,14 +147,17 @@ impl Reader<'_> {
             .collect();
         let mut commits = Vec::new();
         let mut etags = Vec::new();
-        for (file, ordinal) in completed.iter().zip(ordinals).rev().take(self.table.back.depth()) {
-            let found = self.commit(file, ordinal, &listed, &note.partition_fields).await?;
-            let Some((commit, etag)) = found else { continue };
-            let is_last = self.table.back.ends_at(ordinal, commit.changes_data);
-            commits.push(commit);
-            etags.push(etag);
-            if is_last {
-                break;
+        let newest: Vec<_> = completed.iter().zip(ordinals).rev().take(self.table.back.depth()).collect();
+        'back: for part in newest.chunks(self.table.back.ahead()) {
+            let read = part.iter().map(|(file, ordinal)| self.commit(file, *ordinal, &listed, &note.partition_fields));
+            for found in join_all(read).await {
+                let Some((commit, etag)) = found? else { continue };
+                let is_last = self.table.back.ends_at(&commit);
+                commits.push(commit);
+                etags.push(etag);
+                if is_last {
+                    break 'back;
+                }
             }
         }
         commits.reverse();

@@ -11,22 +11,22 @@
 //! ordinal 0 means "before the first commit": so the ordinal is the format's + 1.
 
 mod files;
+mod first;
 mod follows;
 mod note;
 mod notified;
 mod pointer;
+mod tags;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet};
 
-use lakebell_domain::Invalid;
-use lakebell_domain::commit::Commit;
-use lakebell_domain::state::{AssetState, Evidence, RewriteHold, TagEntry, TroubleCode};
-use lakebell_domain::version::{Ordinal, Position};
-use lakebell_formats::iceberg::{Anchor, Known, MAIN, Metadata, Movement, Step, resolve};
+use lakebell_domain::state::{AssetState, Evidence, RewriteHold, TroubleCode};
+use lakebell_domain::version::Ordinal;
+use lakebell_formats::iceberg::{Known, MAIN, Metadata, Movement, Step};
 
+use super::Look;
 use super::findings::{Finding, Reading};
-use super::table::{Back, Stop, Table, keep_note, note_of, verified};
-use super::{Look, MAX_COMMITS_PER_WRITE};
+use super::table::{Stop, Table, keep_note, note_of, verified};
 use crate::records::Ring;
 use files::{File, Row};
 use follows::{Follows, follows_of, follows_of_catalog, line};
@@ -34,13 +34,12 @@ use note::Note;
 use notified::{missing, settle_notified, worth_reading, written_over};
 pub(super) use pointer::Asked;
 use pointer::{Folder, Said};
+use tags::Tags;
 
 /// Most files that are read before what they say is written.
 const MAX_FILES: usize = 24;
 /// Most snapshots of the files that are in memory together; one file may have more.
 const MAX_SNAPSHOTS: usize = 120_000;
-/// How many files a first read takes at a time.
-const FIRST_FILES: usize = 4;
 
 /// Reads one table or branch.
 pub(super) struct Reader<'a> {
@@ -66,7 +65,7 @@ impl Reader<'_> {
     /// What is new, by the state and the ring, looking where the hint says.
     pub(super) async fn read(&self, state: &AssetState, ring: &Ring, look: &Look) -> Result<Reading, Stop> {
         if state.baseline.is_none() {
-            return self.first_read().await;
+            return self.first_read(state).await;
         }
         if let Some(hold) = &state.hold {
             let still_stands = self.advance(state, ring, None).await?.sights_rewrite();
@@ -88,129 +87,6 @@ impl Reader<'_> {
 
     fn branch(&self) -> &str {
         self.table.branch.unwrap_or(MAIN)
-    }
-
-    /// The newest file, and back from it to one with which the branch's data changed.
-    async fn first_read(&self) -> Result<Reading, Stop> {
-        let said = match self.asked.say(&self.table, &Note::default()).await {
-            // Where no file lies either, there is no table yet, and all that comes is new.
-            Err(Stop::Trouble(code @ TroubleCode::NotInCatalog, detail)) => {
-                let reading = Reading::of(self.table.trouble(code, detail));
-                let is_empty = files::newest_first(&self.table).await?.is_empty();
-                let first = is_empty.then(|| Finding::new(Evidence::FirstRead(Vec::new())));
-                return Ok(Reading {
-                    findings: first.into_iter().chain(reading.findings).collect(),
-                    ..Reading::default()
-                });
-            }
-            said => said?,
-        };
-        let (folder, mut files, mut rest) = self.first_rows(&said).await?;
-        let anchor = match &said {
-            Said::At(pointer) => Anchor::Current(&pointer.row.name),
-            Said::Ancestry | Said::Nothing => Anchor::None,
-        };
-        let (line, lost, is_whole) = loop {
-            let before = files.len();
-            for row in rest.drain(..FIRST_FILES.min(rest.len())) {
-                match files::read(&self.table, &folder, &row, self.watermark).await {
-                    Ok(file) => files.extend(file),
-                    // Beside the chain, or so old that nothing depends on it: the next look tells.
-                    Err(Stop::Trouble(TroubleCode::Damaged, _)) if !files.is_empty() => {}
-                    Err(stop) => return Err(stop),
-                }
-            }
-            let links: Vec<_> = files.iter().map(|file| file.link.clone()).collect();
-            let chain = resolve(&links, anchor);
-            let lost: Vec<String> = chain.orphans.into_iter().chain(chain.foreign).collect();
-            let line = chain.accepted;
-            let has_data = line.windows(2).any(|pair| {
-                let [before, file] = [&pair[0], &pair[1]].map(|name| files.iter().find(|file| file.name == *name));
-                before
-                    .zip(file)
-                    .is_some_and(|(before, file)| self.step_after(before, file).changes_data() != Some(false))
-            });
-            let is_whole = rest.is_empty() || files.len() == before;
-            if self.is_far_enough(&files, &line, has_data)? || is_whole || files.len() >= self.table.back.depth() {
-                break (line, lost, is_whole);
-            }
-        };
-        files.retain(|file| line.contains(&file.name));
-        files.sort_by_key(|file| line.iter().position(|name| *name == file.name));
-        self.first_commits(&files, lost, is_whole)
-    }
-
-    /// Whether a first read has gone back as far as it should, beyond the commit that it ends at, so that
-    /// this one is judged by the file before it.
-    ///
-    /// Errors: `Invalid` where what it would have to hold is too much.
-    fn is_far_enough(&self, files: &[File], line: &[String], has_data: bool) -> Result<bool, Stop> {
-        let Back::To(first, _) = self.table.back else { return Ok(has_data) };
-        let snapshots: usize = files.iter().map(|file| file.metadata.snapshots().len()).sum();
-        if files.len() > 2 && snapshots > MAX_SNAPSHOTS {
-            let problem = format!("the metadata files from then on name more than {MAX_SNAPSHOTS} snapshots together");
-            let hint = "name a later snapshot, or use now or current";
-            return Err(Stop::Error(Invalid::new("startFrom", problem, hint).into()));
-        }
-        let oldest = line.first().and_then(|name| files.iter().find(|file| file.name == *name));
-        Ok(oldest.is_some_and(|file| {
-            let ordinal = Note::default().ordinal_of(&file.name, &file.metadata, &file.metadata.log);
-            Ordinal(ordinal).next() < first
-        }))
-    }
-
-    /// Where a first read finds files, those that were read to learn that, and the others, newest first.
-    async fn first_rows(&self, said: &Said) -> Result<(Folder, Vec<File>, VecDeque<Row>), Stop> {
-        let pointer = match said {
-            Said::At(pointer) => pointer,
-            Said::Ancestry => {
-                return Ok((Folder::of(&self.table), Vec::new(), files::newest_first(&self.table).await?.into()));
-            }
-            Said::Nothing => return Ok((Folder::of(&self.table), Vec::new(), VecDeque::new())),
-        };
-        let tip = files::read(&self.table, &pointer.folder, &pointer.row, self.watermark).await?;
-        let tip = tip.ok_or_else(|| missing(pointer))?;
-        let before = tip.link.log.iter().rev().map(|name| Row::any(name)).collect();
-        Ok((pointer.folder.clone(), vec![tip], before))
-    }
-
-    /// The commits of a first read: the newest, and back from it to one that changed data.
-    fn first_commits(&self, files: &[File], lost: Vec<String>, is_whole: bool) -> Result<Reading, Stop> {
-        // A branch that is gone now has no commits, whatever earlier files say.
-        let is_there = files.last().is_some_and(|tip| tip.metadata.head(self.branch()).is_some());
-        let mut note = Note::default();
-        let mut commits: Vec<Commit> = Vec::new();
-        let mut etags = Vec::new();
-        let mut schema_id = None;
-        for (at, file) in files.iter().enumerate() {
-            let metadata = &file.metadata;
-            let ordinal = note.ordinal_of(&file.name, metadata, &metadata.log);
-            let step = match at.checked_sub(1).and_then(|before| files.get(before)) {
-                Some(before) => self.step_after(before, file),
-                // All that is known of what came before the oldest file is its head's parent.
-                None if is_whole && metadata.log.is_empty() => self.step(metadata, Known::Nothing),
-                None => self.step(metadata, parent_of_head(metadata, self.branch())),
-            };
-            let commit = metadata.to_commit(&file.name, self.branch(), Ordinal(ordinal).next(), &step);
-            if let Some(commit) = commit.filter(|_| is_there) {
-                if self.table.back.ends_at(commit.ordinal, commit.changes_data) {
-                    commits.clear();
-                    etags.clear();
-                }
-                commits.push(commit);
-                etags.push(file.etag.clone());
-            }
-            note.accept(file, self.branch(), ordinal);
-            schema_id = metadata.current_schema_id;
-        }
-        let from = commits.len().saturating_sub(self.table.back.depth());
-        let first = Finding { evidence: Evidence::FirstRead(commits.split_off(from)), etags: etags.split_off(from) };
-        let mut findings = vec![first];
-        if note.knows_a_file() {
-            note.lose(lost);
-            findings.insert(0, keep_note(&note, schema_id)?);
-        }
-        Ok(Reading { findings, verified: true, ..Reading::default() })
     }
 
     /// Asks the catalog, reads what may follow the known file, and tells which of it does.
@@ -266,8 +142,7 @@ impl Reader<'_> {
             follows.accepted.iter().filter_map(|name| read.files.iter().find(|file| file.name == *name)).collect();
         let is_rewrite = |step: &Step<'_>| matches!(step.movement, Movement::Rewritten | Movement::Gone);
         let mut schema_id = state.schema.detail.as_ref().map(|detail| detail.schema_id);
-        let mut tags: BTreeMap<String, String> =
-            state.tags.iter().map(|(name, entry)| (name.clone(), entry.snapshot_id.clone())).collect();
+        let mut tags = Tags::of(state);
         for (at, file) in new.iter().enumerate() {
             if after(&note.file, &file.link.log).iter().any(|name| read.unread.contains(name)) {
                 reading.more = true;
@@ -289,10 +164,10 @@ impl Reader<'_> {
                 let cause = "their metadata files were gone before they were read";
                 reading.findings.push(self.table.gap(first, ordinal, cause));
             }
+            let tagged = tags::digest(metadata);
             if is_rewritten {
                 let cause = "the branch was set to another snapshot and back";
                 reading.findings.push(self.table.gap(ordinal + 1, ordinal + 1, cause));
-                note.pass(file, self.branch(), ordinal);
             } else {
                 let commit = metadata.to_commit(&file.name, self.branch(), Ordinal(ordinal).next(), &step);
                 if let Some(mut commit) = commit {
@@ -303,8 +178,24 @@ impl Reader<'_> {
                     if !losers.is_empty() {
                         commit.extra.insert("lost".to_owned(), serde_json::json!(losers));
                     }
-                    take(state, &mut reading, &mut tags, file, commit);
+                    if step.movement != Movement::Unchanged {
+                        tags.see(&commit);
+                    }
+                    let evidence = Evidence::Commit(Box::new(commit));
+                    reading.findings.push(Finding { evidence, etags: vec![file.etag.clone()] });
                 }
+            }
+            if tagged != note.tags {
+                let known = match at.checked_sub(1).and_then(|before| new.get(before)) {
+                    None if tags.needs_before(metadata) => self.known_file(&said, &note).await?,
+                    _ => None,
+                };
+                let before = at.checked_sub(1).and_then(|before| new.get(before).copied()).or(known.as_ref());
+                tags.take(metadata, before.map(|before| &before.metadata), &mut reading);
+            }
+            if is_rewritten {
+                note.pass(file, self.branch(), ordinal);
+            } else {
                 note.accept(file, self.branch(), ordinal);
             }
             schema_id = metadata.current_schema_id;
@@ -313,9 +204,7 @@ impl Reader<'_> {
         reading.branches =
             of_others.filter(|(name, _)| *name != self.branch()).map(|(name, _)| name.to_owned()).collect();
         if let Some(tip) = new.last().filter(|tip| tip.name == note.file) {
-            let gone = tags.keys().filter(|name| !tip.metadata.tags().any(|(tag, _)| tag == name.as_str()));
-            let room = MAX_COMMITS_PER_WRITE.saturating_sub(reading.findings.len());
-            reading.findings.extend(gone.take(room).map(|name| Finding::new(Evidence::TagDeleted(name.clone()))));
+            tags.close(&tip.metadata, self.branch(), state, &mut reading);
         }
         // Of a part of the files only what lies below the known one is decided.
         let known = files::rising(&note.file);
@@ -331,6 +220,19 @@ impl Reader<'_> {
             reading.findings.insert(0, keep_note(&note, schema_id)?);
         }
         Ok(reading)
+    }
+
+    /// The file that was accepted last, once more; `None` where it is gone.
+    async fn known_file(&self, said: &Said, note: &Note) -> Result<Option<File>, Stop> {
+        if !note.knows_a_file() {
+            return Ok(None);
+        }
+        let folder = if let Said::At(pointer) = said { pointer.folder.clone() } else { Folder::of(&self.table) };
+        match files::read(&self.table, &folder, &Row::any(&note.file), self.watermark).await {
+            Ok(file) => Ok(file),
+            Err(Stop::Trouble(..)) => Ok(None),
+            Err(stop) => Err(stop),
+        }
     }
 
     /// Which files follow the known one, by the catalog or by ancestry.
@@ -423,27 +325,6 @@ impl Reader<'_> {
     }
 }
 
-/// Adds a commit, and the tags that name it.
-fn take(state: &AssetState, reading: &mut Reading, tags: &mut BTreeMap<String, String>, file: &File, commit: Commit) {
-    let entry = TagEntry {
-        position: Position { epoch: state.epoch, ordinal: commit.ordinal },
-        fingerprint: commit.fingerprint.clone(),
-        snapshot_id: commit.snapshot_id.clone(),
-        schema_id: commit.schema_id,
-        kind: Some(commit.kind.clone()),
-    };
-    let evidence = Evidence::Commit(Box::new(commit));
-    reading.findings.push(Finding { evidence, etags: vec![file.etag.clone()] });
-    for (name, id) in file.metadata.tags() {
-        let id = id.to_string();
-        let has_room = reading.findings.len() < MAX_COMMITS_PER_WRITE;
-        if has_room && id == entry.snapshot_id && tags.get(name) != Some(&id) {
-            tags.insert(name.to_owned(), id);
-            reading.findings.push(Finding::new(Evidence::TagCreated(name.to_owned(), entry.clone())));
-        }
-    }
-}
-
 /// What the newest accepted file names between the known one and itself and no listing showed,
 /// because numbers begin again, or because its own log is short.
 fn between(read: &Read, follows: &Follows, note: &Note, is_listed: bool) -> Vec<Row> {
@@ -478,12 +359,6 @@ fn first_missing(note: &Note, file: &File, ordinal: u64) -> Option<u64> {
         ordinal.saturating_sub(file.link.log.len() as u64) + 1
     };
     (first <= ordinal).then_some(first)
-}
-
-fn parent_of_head(metadata: &Metadata, branch: &str) -> Known {
-    let head = metadata.head(branch).and_then(|id| metadata.snapshot(id));
-    let parent = head.and_then(|head| head.parent_id);
-    parent.map_or(Known::Nothing, |id| Known::Snapshot { id, sequence_number: None })
 }
 
 fn moved(metadata: &Metadata, branch: &str, known: Option<i64>) -> String {

@@ -7,6 +7,7 @@
 //! after.
 
 mod delta;
+mod epoch;
 mod findings;
 mod hudi;
 mod iceberg;
@@ -14,6 +15,7 @@ mod paimon;
 mod past;
 mod recognise;
 mod table;
+mod tags;
 mod told;
 
 pub use findings::was_untold;
@@ -139,6 +141,7 @@ pub(crate) async fn observe_branch(ports: &Ports, hint: &Hint) -> Result<(Observ
         }
         let head = &known.head.value;
         let reading = read(ports, head, &head.state, &known.ring.value, &hint.look, Back::ToData).await?;
+        let reading = tags::place(ports, hint.asset, &head.state, reading).await?;
         let applied = findings::apply(hint, &known.head, &known.ring, &known.pointers, &reading, ports.clock.now())?;
         if let Some(actions) = applied.actions {
             if record(ports, actions).await? {
@@ -257,7 +260,7 @@ async fn read(
     state: &AssetState,
     ring: &Ring,
     look: &Look,
-    back: Back,
+    back: Back<'_>,
 ) -> Result<findings::Reading, EngineError> {
     let table = || table::Table {
         storage: &*ports.storage,
@@ -328,13 +331,14 @@ pub async fn accept_rewrite(ports: &Ports, asset: AssetId, trace: &TraceId) -> R
                 "the rewrite was seen once; a second read, 60 s later, has to agree before it can be accepted",
             ));
         }
-        let fresh = AssetState::default();
-        let mut reading = read(ports, head, &fresh, &Ring::default(), &Look::Whole, Back::ToData).await?;
+        let fresh = AssetState { epoch: head.state.epoch.next(), ..AssetState::default() };
+        let back = Back::ToKnown(&known.ring.value, epoch::MAX_FIRST);
+        let mut reading = read(ports, head, &fresh, &Ring::default(), &Look::Whole, back).await?;
         if let Some(error) = reading.failed.take() {
             return Err(error);
         }
         let hint = Hint { asset, look: Look::Whole, source: Source::Push, trace: trace.clone() };
-        let reading = reading.accepted();
+        let reading = epoch::begin(ports, asset, head, &known.ring.value, reading).await?;
         if let Some(observed) = write_reading(ports, &hint, known, &reading).await? {
             return Ok(observed);
         }

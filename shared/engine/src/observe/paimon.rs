@@ -8,6 +8,7 @@ mod tags;
 
 use std::collections::BTreeMap;
 
+use futures_util::future::join_all;
 use lakebell_domain::state::{AssetState, Evidence, RewriteHold, SchemaDetail, TagEntry};
 use lakebell_domain::version::{Ordinal, Position, Version};
 use lakebell_formats::paimon::{self, ChangelogProducer, PaimonObjectKind, Schema, Snapshot, Tag};
@@ -95,21 +96,25 @@ impl Reader<'_> {
         let mut producers = Producers { detail: None, read: Vec::new() };
         let mut commits = Vec::new();
         let mut etags = Vec::new();
+        let ids: Vec<u64> = ids.into_iter().rev().take(self.table.back.depth()).collect();
         let (mut above, mut more) = (None, false);
-        for id in ids.into_iter().rev().take(self.table.back.depth()) {
-            let is_below_hole = above.replace(id).is_some_and(|above| id + 1 < above);
-            if is_below_hole && self.table.back == Back::ToData {
-                commits.clear();
-                etags.clear();
-                more = true;
-            }
-            let Some(found) = self.snapshot(id).await? else { break };
-            let commit = found.snapshot.to_commit(producers.of(self, found.snapshot.schema_id).await?);
-            let is_last = self.table.back.ends_at(commit.ordinal, commit.changes_data);
-            commits.push(commit);
-            etags.push(found.etag);
-            if is_last {
-                break;
+        'back: for ids in ids.chunks(self.table.back.ahead()) {
+            let all = join_all(ids.iter().map(|id| self.snapshot(*id))).await;
+            for (id, found) in ids.iter().zip(all) {
+                let is_below_hole = above.replace(*id).is_some_and(|above| id + 1 < above);
+                if is_below_hole && self.table.back == Back::ToData {
+                    commits.clear();
+                    etags.clear();
+                    more = true;
+                }
+                let Some(found) = found? else { break 'back };
+                let commit = found.snapshot.to_commit(producers.of(self, found.snapshot.schema_id).await?);
+                let is_last = self.table.back.ends_at(&commit);
+                commits.push(commit);
+                etags.push(found.etag);
+                if is_last {
+                    break 'back;
+                }
             }
         }
         commits.reverse();

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use lakebell_domain::asset::Location;
+use lakebell_domain::commit::Commit;
 use lakebell_domain::state::{AssetState, Evidence, Gap, Hole, RewriteHold, SchemaDetail, Trouble, TroubleCode};
 use lakebell_domain::version::Ordinal;
 use lakebell_formats::FormatError;
@@ -10,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::findings::{Finding, Reading};
 use crate::ports::storage::{Listed, Listing, Object, Opened, TableStorage};
+use crate::records::Ring;
 use crate::{EngineError, ErrorKind};
 
 /// How long a missing commit below one that is there is waited for before it is a recorded gap.
@@ -17,29 +19,44 @@ const HOLE_GRACE: SignedDuration = SignedDuration::from_mins(10);
 /// How far a first read goes back to find a commit that changed data.
 const FIRST_READ_DEPTH: usize = 8;
 
+/// Files that a read of many commits asks for at a time.
+const AHEAD: usize = 16;
+
 /// How far a reader goes back in a table of which nothing is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Back {
+pub(super) enum Back<'a> {
     /// To the newest commit that changed data, if it is among the last few.
     ToData,
     /// To this ordinal, or to the oldest commit that is left, and at most so many commits.
     To(Ordinal, usize),
+    /// To the newest of these commits that is there and changed data, and at most so many commits.
+    ToKnown(&'a Ring, usize),
 }
 
-impl Back {
+impl Back<'_> {
     /// Most commits that are read.
     pub(super) const fn depth(self) -> usize {
         match self {
             Self::ToData => FIRST_READ_DEPTH,
-            Self::To(_, depth) => depth,
+            Self::To(_, depth) | Self::ToKnown(_, depth) => depth,
+        }
+    }
+
+    /// How many commits are read at a time: where the newest will mostly do, it alone.
+    pub(super) const fn ahead(self) -> usize {
+        match self {
+            Self::ToData => 1,
+            Self::To(..) | Self::ToKnown(..) => AHEAD,
         }
     }
 
     /// Whether nothing before a commit is asked for.
-    pub(super) fn ends_at(self, ordinal: Ordinal, changes_data: Option<bool>) -> bool {
+    pub(super) fn ends_at(self, commit: &Commit) -> bool {
+        let is_data = commit.changes_data != Some(false);
         match self {
-            Self::ToData => changes_data != Some(false),
-            Self::To(first, _) => ordinal <= first,
+            Self::ToData => is_data,
+            Self::To(first, _) => commit.ordinal <= first,
+            Self::ToKnown(ring, _) => is_data && ring.holds(commit),
         }
     }
 }
@@ -67,7 +84,7 @@ pub(super) struct Table<'a> {
     pub(super) storage: &'a dyn TableStorage,
     pub(super) location: &'a Location,
     pub(super) branch: Option<&'a str>,
-    pub(super) back: Back,
+    pub(super) back: Back<'a>,
     pub(super) now: Timestamp,
 }
 

@@ -2,7 +2,6 @@
 
 use lakebell_domain::event::{CheckFacts, Event, EventKind, Outcome, PushedEvidence, Source, verdict_token};
 use lakebell_domain::state::{AssetState, Evidence, PARKED_TOO_LONG, Verdict};
-use lakebell_domain::target::ordinal_of;
 use lakebell_domain::version::{Epoch, Position};
 
 use super::claim::Writers;
@@ -51,7 +50,7 @@ pub(super) async fn take(push: &Push<'_>, claim: &Writers) -> Result<(Outcome, O
             known = look(push, known, Look::Whole).await?;
             Applied::Refused(reason)
         } else {
-            let (applied, looked) = evidence(push, claim, known).await?;
+            let (applied, looked) = Box::pin(evidence(push, claim, known)).await?;
             known = looked;
             applied
         };
@@ -81,17 +80,19 @@ async fn evidence(push: &Push<'_>, claim: &Writers, mut known: Known) -> Result<
             // Its writer commits first: a lost notification is no reason to wait for the commit.
             known = look(push, known, Look::Whole).await?;
             let head = &known.head.value;
-            let state = &head.state;
-            let named = snapshot_id.as_deref().map(|id| {
-                let mark = state.marks().find(|mark| mark.version.snapshot_id == id);
-                let seen = mark.map(|mark| mark.version.position.ordinal);
-                seen.or_else(|| ordinal_of(head.key.format(), id))
-            });
-            match named {
-                Some(None) => Applied::Refused("no commit of this history has the snapshot that it names".to_owned()),
-                needs => {
-                    let needs = needs.flatten();
-                    let position = needs.map(|ordinal| Position { epoch: state.epoch, ordinal });
+            let needs = match snapshot_id {
+                Some(id) => version::place(push, head, id).await?,
+                None => None,
+            };
+            match snapshot_id {
+                Some(id) if needs.is_none() => {
+                    let format = head.key.format();
+                    Applied::Refused(format!(
+                        "snapshot {id} is not among the newest recorded ones of this {format} table"
+                    ))
+                }
+                _ => {
+                    let position = needs.map(|ordinal| Position { epoch: head.state.epoch, ordinal });
                     Applied::of(Evidence::PartitionDone(partition.clone(), needs), position)
                 }
             }

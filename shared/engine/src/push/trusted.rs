@@ -52,13 +52,7 @@ async fn evidence(push: &Push<'_>, head: &AssetHead) -> Result<Result<Evidence, 
                 Some(id) => version::of_snapshot(push, head, id).await?,
                 None => head.state.data.as_ref().map(|data| data.mark.clone()),
             };
-            let entry = named.map(|mark| TagEntry {
-                position: mark.version.position,
-                fingerprint: mark.version.fingerprint,
-                snapshot_id: mark.version.snapshot_id.to_string(),
-                schema_id: mark.schema_id,
-                kind: Some(mark.kind),
-            });
+            let entry = named.as_ref().map(TagEntry::from);
             let missing = || "the snapshot that the tag names was not told of, or not of late".to_owned();
             entry.map(|entry| Evidence::TagCreated(name.clone(), entry)).ok_or_else(missing)
         }

@@ -1,5 +1,7 @@
 //! Which version a verdict is about.
 
+use std::collections::BTreeSet;
+
 use lakebell_domain::event::{CheckFacts, Event};
 use lakebell_domain::state::Mark;
 use lakebell_domain::target::ordinal_of;
@@ -9,6 +11,7 @@ use super::Push;
 use super::claim::Began;
 use super::record::Known;
 use crate::asset_settings::BindVerdict;
+use crate::history::maker;
 use crate::observe::Look;
 use crate::ports::items::{Item, Range};
 use crate::records::AssetHead;
@@ -47,12 +50,13 @@ pub(super) async fn bind(
 
 async fn named(push: &Push<'_>, known: &Known, id: &str) -> Result<Bound, EngineError> {
     let head = &known.head.value;
-    if let Some(mark) = marked(head, id) {
-        return Ok(Bound::To(mark));
-    }
+    let marked = marked(head, id);
     let here = head.state.position();
     let format = head.key.format();
     if let Some(ordinal) = ordinal_of(format, id) {
+        if let Some(mark) = marked {
+            return Ok(Bound::To(mark));
+        }
         if ordinal > here.ordinal {
             let look = Look::At { ordinal, etag: None };
             return Ok(if known.before.is_none() { Bound::After(look) } else { Bound::Later(ordinal) });
@@ -63,15 +67,16 @@ async fn named(push: &Push<'_>, known: &Known, id: &str) -> Result<Bound, Engine
             || Bound::Refused(format!("snapshot {id} is behind the newest one, and its commit is not recorded"));
         return Ok(found.map_or_else(refused, Bound::To));
     }
-    let found = match known.before {
-        None => recent(push, id).await?,
-        Some(before) if before.epoch == here.epoch => {
-            let beyond = commits(push, &layout::commits_beyond(push.asset, before)).await?;
-            beyond.into_iter().find(|mark| mark.version.snapshot_id == id)
+    let found = match (known.before, marked) {
+        (_, Some(mark)) if mark.is_data => Some(mark),
+        (None, marked) => maker(recent(push, head, id).await?.into_iter().chain(marked)),
+        (Some(before), marked) if before.epoch == here.epoch => {
+            let beyond = commits(push, &layout::commits_beyond(push.asset, before)).await?.into_iter();
+            maker(beyond.filter(|mark| is_of(head, mark, id)).chain(marked))
         }
-        Some(_) => None,
+        (Some(_), marked) => marked,
     };
-    Ok(match found.filter(|mark| mark.version.position.epoch == here.epoch) {
+    Ok(match found {
         Some(mark) => Bound::To(mark),
         None if known.before.is_none() => Bound::After(Look::Whole),
         None => Bound::Refused(format!("snapshot {id} is not among the newest recorded ones of this {format} table")),
@@ -100,23 +105,37 @@ fn unnamed(head: &AssetHead, began: Option<Began>) -> Bound {
     }
 }
 
+/// Whether a commit shows this snapshot, in the present history.
+fn is_of(head: &AssetHead, mark: &Mark, id: &str) -> bool {
+    mark.version.snapshot_id == id && mark.version.position.epoch == head.state.epoch
+}
+
+/// As far as the registers tell; where the commit found changes no data, the recorded ones may tell of the one
+/// that made its snapshot.
 fn marked(head: &AssetHead, id: &str) -> Option<Mark> {
-    let state = &head.state;
-    let here = state.marks().filter(|mark| mark.version.snapshot_id == id);
-    here.filter(|mark| mark.version.position.epoch == state.epoch).max_by_key(|mark| mark.version.position).cloned()
+    maker(head.state.marks().filter(|mark| is_of(head, mark, id)).cloned())
 }
 
 /// A snapshot among those that are recorded, as far as they are still known.
 pub(super) async fn of_snapshot(push: &Push<'_>, head: &AssetHead, id: &str) -> Result<Option<Mark>, EngineError> {
-    if let Some(mark) = marked(head, id) {
-        return Ok(Some(mark));
-    }
+    let marked = marked(head, id);
     let here = head.state.position();
     let found = match ordinal_of(head.key.format(), id) {
+        _ if marked.as_ref().is_some_and(|mark| mark.is_data) => None,
+        Some(_) if marked.is_some() => None,
         Some(ordinal) => commits(push, &layout::commits_at(push.asset, Position { ordinal, ..here })).await?.pop(),
-        None => recent(push, id).await?,
+        None => recent(push, head, id).await?,
     };
-    Ok(found.filter(|mark| mark.version.position.epoch == here.epoch))
+    Ok(maker(found.into_iter().chain(marked)))
+}
+
+/// Where a snapshot stands that a writer names; `None` where its id tells no order, and nothing that is recorded
+/// has it.
+pub(super) async fn place(push: &Push<'_>, head: &AssetHead, id: &str) -> Result<Option<Ordinal>, EngineError> {
+    match ordinal_of(head.key.format(), id) {
+        Some(ordinal) => Ok(Some(ordinal)),
+        None => Ok(of_snapshot(push, head, id).await?.map(|mark| mark.version.position.ordinal)),
+    }
 }
 
 /// Whether a snapshot is a version that has been recorded, or lies before one.
@@ -126,15 +145,14 @@ pub(super) async fn is_there(push: &Push<'_>, head: &AssetHead, id: &str) -> Res
     }
     match ordinal_of(head.key.format(), id) {
         Some(ordinal) => Ok(ordinal <= head.state.position().ordinal),
-        None => Ok(recent(push, id).await?.is_some()),
+        None => Ok(recent(push, head, id).await?.is_some()),
     }
 }
 
-/// A commit among the newest events. The index may be a moment behind; the events themselves are
-/// read consistently.
-async fn recent(push: &Push<'_>, id: &str) -> Result<Option<Mark>, EngineError> {
-    let page = history::events(push.ports, push.asset, NEWEST, None).await?;
-    Ok(page.found.iter().filter_map(Event::mark).find(|mark| mark.version.snapshot_id == id))
+/// The commit that made a snapshot, among the newest events.
+async fn recent(push: &Push<'_>, head: &AssetHead, id: &str) -> Result<Option<Mark>, EngineError> {
+    let ids = BTreeSet::from([id]);
+    Ok(history::makers(push.ports, push.asset, head.state.epoch, &ids, NEWEST).await?.remove(id))
 }
 
 async fn commits(push: &Push<'_>, range: &Range) -> Result<Vec<Mark>, EngineError> {

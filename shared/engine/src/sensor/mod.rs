@@ -165,7 +165,7 @@ async fn look(ports: &Ports, asked: &Asked<'_>, trace: &TraceId) -> Result<Answe
             (Some(plan), None) if loaded.definition.value.target.waits_for_sensor() => {
                 let arrow = arrow(asked);
                 let record = Write::Create(record(asked, &plan.claim.key, ports.clock.now())?);
-                evaluate::claim_and(ports, &loaded, plan, trace, Some(&arrow), Some(record)).await?
+                evaluate::claim_and(ports, &loaded, plan, trace, Some(&arrow), Some(record)).await?.done()
             }
             (Some(plan), None) if sensor.is_some() => {
                 // Shadow: recorded as skipped, and looked at again for what it waits for now.
@@ -184,7 +184,7 @@ async fn look(ports: &Ports, asked: &Asked<'_>, trace: &TraceId) -> Result<Answe
     Err(store::lost_too_often("sensor").with("target", target))
 }
 
-/// What a person fired, or a resumed target took, waits for the task.
+/// What a person fired waits for the task.
 async fn take_open(
     ports: &Ports,
     asked: &Asked<'_>,

@@ -54,6 +54,11 @@ pub(super) fn begin(
         taken.insert(group.name.clone(), of_group);
     }
     cursor.taken = taken;
+    cursor.joined.retain(|name, joined| {
+        let names = |asset| target.group(name).is_some_and(|group| group.members.iter().any(|m| m.asset == asset));
+        joined.retain(|asset, _| names(*asset) && had(name, *asset));
+        !joined.is_empty()
+    });
     cursor.windows.retain(|name, _| target.group(name).is_some());
 }
 

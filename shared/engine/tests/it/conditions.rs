@@ -5,10 +5,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::civil::date;
 use lakebell_domain::reason::{ReasonCode, Verdict};
+use lakebell_engine::ports::queue::Message;
 use lakebell_engine::ports::time::Clock as _;
 use serde_json::{Value, json};
 
-use crate::support::{Deployment, key};
+use crate::support::{Deployment, key, trace};
 
 impl Deployment {
     /// Declares the target `t` on the table `a`.
@@ -100,4 +101,32 @@ async fn a_window_starts_its_workflow_for_its_business_date() {
     assert_eq!(instances[0].parameters["lakebell_window_start"], "2026-02-28T16:00:00Z");
     assert_eq!(instances[0].parameters["lakebell_window_end"], "2026-03-01T16:00:00Z");
     assert_eq!(instances[1].parameters["lakebell_biz_date"], "2026-03-02");
+}
+
+/// A rollback withdraws the one commit that a filter would take, before anything took it.
+#[tokio::test]
+async fn a_filter_takes_nothing_that_was_withdrawn() {
+    let mut d = Deployment::with(&["a", "b"]).await;
+    d.commit("a", "APPEND").await;
+    let document = json!({"name": "t", "workflowDefinitionCode": 11, "onRewrite": "follow", "groups": [{"dependencies": [
+        {"asset": key("a"), "operations": {"include": ["OVERWRITE"]}}, {"asset": key("b")},
+    ]}]});
+    d.declare(&serde_json::from_value(document).unwrap()).await;
+    d.commit("a", "APPEND").await;
+    d.commit("a", "OVERWRITE").await;
+    d.table("a").rollback_to(2);
+    d.table("a").commit("APPEND", 9);
+    for _ in 0..3 {
+        let look = Message::Observe { asset: d.ids["a"], is_again: false, trace: trace() };
+        d.carry(&look).await.unwrap();
+        d.world.clock.advance(Duration::from_secs(61));
+    }
+    assert_eq!(d.head("a").state.epoch.0, 1);
+    d.commit("b", "APPEND").await;
+    d.run_dispatcher().await;
+    assert_eq!(d.taken(), Vec::<String>::new());
+    assert_eq!(d.waits().await.1, ReasonCode::NoVersionYet);
+    d.commit("a", "OVERWRITE").await;
+    d.run_dispatcher().await;
+    assert_eq!(d.triggers("t").len(), 1);
 }

@@ -25,6 +25,13 @@ fn by_day(table: &str) -> Value {
     json!({"asset": key(table), "partition": "dt", "join": "dt"})
 }
 
+impl Deployment {
+    /// A writer says that a partition is done, at the table's newest commit.
+    pub(crate) async fn partition_done(&self, table: &str, partition: &str) -> Outcome {
+        done(self, table, partition, None).await
+    }
+}
+
 async fn done(d: &Deployment, table: &str, partition: &str, snapshot: Option<u64>) -> Outcome {
     let asset: AssetKey = key(table);
     let pushed = Pushed {
@@ -300,4 +307,47 @@ async fn case_75_the_default_partition_is_one_like_any_other() {
     assert_eq!(done(&d, "a", "dt=__DEFAULT_PARTITION__", None).await, Outcome::Advanced);
     d.run_dispatcher().await;
     assert_eq!(started(&d), ["dt=__DEFAULT_PARTITION__"]);
+}
+
+#[tokio::test]
+async fn a_partition_that_one_alternative_took_is_taken_for_the_others() {
+    for (is_independent, expected) in [(false, vec!["dt=1", "dt=2"]), (true, vec!["dt=1", "dt=1", "dt=2"])] {
+        let mut d = Deployment::with(&["a", "b"]).await;
+        let document = json!({"name": "t", "workflowDefinitionCode": 11, "groups": [
+            {"name": "alone", "dependencies": [by_day("a")]},
+            {"name": "pairs", "independent": is_independent, "dependencies": [by_day("a"), by_day("b")]},
+        ]});
+        d.declare(&serde_json::from_value(document).unwrap()).await;
+        d.commit("a", "APPEND").await;
+        d.commit("b", "APPEND").await;
+        for (table, partition) in [("a", "dt=1"), ("b", "dt=1"), ("b", "dt=2"), ("a", "dt=2")] {
+            d.world.clock.advance(Duration::from_secs(1));
+            done(&d, table, partition, None).await;
+            d.run_dispatcher().await;
+        }
+        assert_eq!(started(&d), expected, "independent: {is_independent}");
+        let last = d.records().triggers.into_values().max_by_key(|trigger| trigger.claimed_at).unwrap();
+        assert_eq!(last.groups.len(), 2, "what is ready in both at once is one start");
+    }
+}
+
+/// A group remembers 400. What a table still names is among them, however low it sorts.
+#[tokio::test]
+async fn an_old_partition_that_comes_late_starts_once_and_keeps_no_other_waiting() {
+    let mut d = Deployment::with(&["a"]).await;
+    declare(&d, &json!([by_day("a")])).await;
+    d.commit("a", "APPEND").await;
+    let names: Vec<String> = (1_000..1_400).chain([1, 2_000, 2, 2_001]).map(|day| format!("dt={day:04}")).collect();
+    for name in &names {
+        d.world.clock.advance(Duration::from_secs(1));
+        done(&d, "a", name, None).await;
+        d.run_dispatcher().await;
+        d.commit("a", "APPEND").await;
+        d.run_dispatcher().await;
+    }
+    assert_eq!(started(&d), names);
+    let cursor = d.records().cursors.remove(&target_id("t")).unwrap();
+    let taken = cursor.partitions.values().next().unwrap();
+    assert_eq!(taken.len(), lakebell_domain::cursor::MAX_TAKEN_PARTITIONS);
+    assert!(!taken.contains(&"dt=1000".parse().unwrap()), "what no table names goes first");
 }

@@ -1,8 +1,10 @@
 //! Policies of a target, from the declaration to the scheduler.
 
 mod declared;
+mod epochs;
 mod long;
 mod past;
+mod resumed;
 mod timers;
 
 use std::time::Duration;

@@ -5,6 +5,7 @@ use lakebell_formats::iceberg::{ChainLink, Known, LogEntry, Metadata, file_numbe
 use serde::{Deserialize, Serialize};
 
 use super::files::File;
+use super::tags;
 
 /// Most files that lost a race whose names are kept: enough for all that one look can meet.
 const MAX_LOST: usize = 32;
@@ -41,6 +42,9 @@ pub(super) struct Note {
     /// Its entity tag, where the catalog's files may be written over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) etag: Option<String>,
+    /// A digest of the tags that it names; absent where it names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tags: Option<String>,
     /// Files that were notified and that the catalog has not named, newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) waiting: Vec<String>,
@@ -103,6 +107,7 @@ impl Note {
         self.updated = metadata.last_updated_ms;
         self.modified = file.modified;
         self.etag = Some(file.etag.clone());
+        self.tags = tags::digest(metadata);
         self.head = metadata.head(branch);
         let number = self.head.and_then(|id| metadata.snapshot(id)).map(|head| head.sequence_number);
         self.sequence_number = number.filter(|number| *number > 0);

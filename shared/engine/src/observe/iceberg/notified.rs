@@ -1,5 +1,6 @@
 //! What became of the files that were notified, where a catalog says which file is current.
 
+use lakebell_domain::event::EventKind;
 use lakebell_domain::state::TroubleCode;
 
 use super::files::{self, File, Row};
@@ -72,5 +73,5 @@ pub(super) fn settle_notified(
 
 fn lost_race(name: &str, tip: &File) -> Remark {
     let text = format!("{name} is no commit: it lost a race, the catalog went on to {}", tip.name);
-    Remark { token: Some(format!("lost.{name}")), text }
+    Remark { kind: EventKind::SnapshotCommitted, token: Some(format!("lost.{name}")), text }
 }

@@ -6,6 +6,7 @@ mod catalog;
 mod declared;
 mod hadoop;
 mod moves;
+mod named;
 mod random;
 
 use std::collections::BTreeMap;

@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use lakebell_domain::asset::AssetKey;
 use lakebell_domain::event::EventKind;
-use lakebell_domain::target::TargetSpec;
+use lakebell_domain::policy::Coalesce;
+use lakebell_domain::target::{StartFrom, TargetSpec};
+use lakebell_domain::trigger::Status;
 use lakebell_engine::ports::queue::Message;
 use lakebell_engine::ports::time::Clock as _;
 use lakebell_engine::push::{self, Facts, Named, Pushed};
 use lakebell_engine::{ErrorKind, assets, compensate, grants, targets};
-use lakebell_testkit::{Fault, Op};
+use lakebell_testkit::{Fault, Op, StartFault};
 use serde_json::{Value, json};
 
 use super::with;
-use crate::support::{BUCKET, Deployment, PROJECT, key, target_id, trace};
+use crate::support::{BUCKET, Deployment, PROJECT, key, spec, target_id, trace};
 
 fn with_member(table: &str, conditions: &Value, more: &Value) -> TargetSpec {
     let mut document = serde_json::to_value(with(&[table], more)).unwrap();
@@ -266,4 +268,56 @@ async fn a_table_that_cannot_be_read_begins_where_it_is_told_or_not_at_all() {
         d.run_dispatcher().await;
         assert_eq!(all_took(&d), [expected], "{start}");
     }
+}
+
+#[tokio::test]
+async fn a_group_of_each_that_comes_back_passes_by_what_it_took() {
+    let mut d = Deployment::with(&["a", "b"]).await;
+    let of = |groups: &[(&str, Value, &[&str])]| {
+        let mut spec = spec("t", groups);
+        spec.coalesce = Coalesce::Each;
+        spec.start_from = StartFrom::Earliest;
+        spec
+    };
+    let both = of(&[("g", json!("all"), &["a"]), ("h", json!("all"), &["b"])]);
+    d.declare(&both).await;
+    for _ in 0..12 {
+        d.commit("a", "APPEND").await;
+        d.run_dispatcher().await;
+    }
+    assert_eq!(d.triggers("t").len(), 12);
+    d.declare(&of(&[("h", json!("all"), &["b"])])).await;
+    let declared = targets::declare(&d.world.quiet_ports(), PROJECT, &both, &trace()).await;
+    assert!(declared.is_ok(), "{declared:?}");
+    d.commit("a", "APPEND").await;
+    d.run_dispatcher().await;
+    assert_eq!(d.triggers("t").len(), 13);
+}
+
+#[tokio::test]
+async fn a_group_that_comes_back_takes_its_failed_data_over() {
+    let mut d = Deployment::with(&["a", "b"]).await;
+    let of = |groups: &[(&str, Value, &[&str])]| {
+        let mut spec = spec("t", groups);
+        spec.start_from = StartFrom::Current;
+        spec
+    };
+    let both = of(&[("g", json!("all"), &["a"]), ("h", json!("all"), &["b"])]);
+    d.declare(&both).await;
+    d.scheduler.fault(StartFault::Permanent);
+    d.commit("a", "APPEND").await;
+    d.run_dispatcher().await;
+    assert!(matches!(d.triggers("t")[0].status(), Status::Failed { .. }));
+    d.declare(&of(&[("h", json!("all"), &["b"])])).await;
+    let again = targets::declare(&d.world.quiet_ports(), PROJECT, &both, &trace()).await;
+    assert!(again.is_ok(), "{:?}", again.map(|_| ()));
+    for _ in 0..2 {
+        d.commit("a", "APPEND").await;
+        d.run_dispatcher().await;
+    }
+    let shown: Vec<_> = d.triggers("t").iter().map(|t| (Deployment::took(t), t.status().clone())).collect();
+    assert!(
+        shown.iter().any(|(took, status)| matches!(status, Status::Success { .. }) && took[0].starts_with("a(-,")),
+        "{shown:?}"
+    );
 }
