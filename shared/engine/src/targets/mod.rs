@@ -125,7 +125,8 @@ pub async fn declare(
         // What is new in the same declaration is a table that its prefixes take in, registered since.
         let is_same = known.live().is_some_and(|live| live.spec == *spec);
         let begin = if is_same { Begin::AtZero } else { Begin::Declared(&spec.start_from) };
-        let Some((definition, is_changed)) = put(ports, &known, project, spec, &assets, begin, trace).await? else {
+        let Some((definition, is_changed)) = Box::pin(put(ports, &known, project, spec, &assets, begin, trace)).await?
+        else {
             continue;
         };
         if let (Some(before), true) = (known.definition.as_ref(), is_changed) {
@@ -163,7 +164,7 @@ pub async fn take_in(ports: &Ports, id: &TargetId, trace: &TraceId) -> Result<Op
         let known = load(ports, id).await?;
         let (Some(live), Some(definition)) = (known.live(), &known.definition) else { return Ok(None) };
         let assets = known::standing(ports, id.project, live).await?;
-        let is_put = match put(ports, &known, id.project, &live.spec, &assets, Begin::AtZero, trace).await {
+        let is_put = match Box::pin(put(ports, &known, id.project, &live.spec, &assets, Begin::AtZero, trace)).await {
             Ok(put) => put.is_some(),
             // What it was declared to be cannot be met any more: it keeps its cursors and says so.
             Err(error) if error.kind() == ErrorKind::Invalid => {
