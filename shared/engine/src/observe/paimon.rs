@@ -102,7 +102,7 @@ impl Reader<'_> {
             let all = join_all(ids.iter().map(|id| self.snapshot(*id))).await;
             for (id, found) in ids.iter().zip(all) {
                 let is_below_hole = above.replace(*id).is_some_and(|above| id + 1 < above);
-                if is_below_hole && self.table.back == Back::ToData {
+                if is_below_hole && !matches!(self.table.back, Back::To(..)) {
                     commits.clear();
                     etags.clear();
                     more = true;
