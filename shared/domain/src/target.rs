@@ -130,10 +130,22 @@ pub struct Member {
     pub conditions: Conditions,
 }
 
+impl Group {
+    /// Whether an asset is a member.
+    pub fn has(&self, asset: AssetId) -> bool {
+        self.members.iter().any(|member| member.asset == asset)
+    }
+}
+
 impl Target {
     /// Every asset of every group, once.
     pub fn assets(&self) -> BTreeMap<AssetId, &AssetKey> {
         self.groups.iter().flat_map(|group| &group.members).map(|member| (member.asset, &member.key)).collect()
+    }
+
+    /// Whether an asset is a member of some group.
+    pub fn depends_on(&self, asset: AssetId) -> bool {
+        self.groups.iter().any(|group| group.has(asset))
     }
 
     /// Whether some dependency goes by the partitions that commits touched.

@@ -68,7 +68,7 @@ pub async fn pass_over(
     trace: &TraceId,
 ) -> Result<Option<Evaluated>, EngineError> {
     go_on(ports, target, "pass over", trace, |loaded| {
-        let names = |asset: AssetId| loaded.definition.value.target.assets().contains_key(&asset);
+        let names = |asset: AssetId| loaded.definition.value.target.depends_on(asset);
         if asset.is_some_and(|asset| !names(asset)) {
             let message = format!("target {target} does not depend on this asset");
             return Err(EngineError::new(ErrorKind::NotFound, message).with("field", "assetKey"));

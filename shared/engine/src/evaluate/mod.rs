@@ -103,7 +103,7 @@ pub async fn evaluate_dependents(
     let loaded = load::all(ports, inline, &known).await?;
     let names = |target: &TargetId| {
         let mut targets = loaded.iter().map(|loaded| &loaded.definition.value.target);
-        targets.any(|loaded| loaded.id == *target && loaded.assets().contains_key(&observed.asset))
+        targets.any(|loaded| loaded.id == *target && loaded.depends_on(observed.asset))
     };
     let stale: Vec<&TargetId> = inline.iter().map(|subject| &subject.target).filter(|target| !names(target)).collect();
     for target in stale {

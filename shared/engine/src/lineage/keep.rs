@@ -166,7 +166,7 @@ pub(super) async fn dependents(ports: &Ports, asset: AssetId) -> Result<Vec<Defi
     let mut definitions = Vec::with_capacity(items.len());
     for item in &items {
         let definition = store::decode::<Definition>(item)?.value;
-        if definition.undeclared_at.is_none() && definition.target.assets().contains_key(&asset) {
+        if definition.undeclared_at.is_none() && definition.target.depends_on(asset) {
             definitions.push(definition);
         }
     }

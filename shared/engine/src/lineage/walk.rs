@@ -70,7 +70,7 @@ pub(super) async fn loops(ports: &Ports, new: &[NewEdge]) -> Result<Vec<FoundLoo
 async fn kept(ports: &Ports, id: &TargetId, tables: &[AssetId]) -> Result<Option<FoundLoop>, EngineError> {
     let definition = store::get::<Definition>(&*ports.items, layout::definition(id)).await?;
     let Some(target) = definition.map(|definition| definition.value.target) else { return Ok(None) };
-    let is_input = tables.last().is_some_and(|last| target.assets().contains_key(last));
+    let is_input = tables.last().is_some_and(|last| target.depends_on(*last));
     let known = heads(ports, tables).await?;
     let keys: Vec<AssetKey> = tables.iter().filter_map(|table| known.get(table).cloned()).collect();
     if !is_input || keys.len() != tables.len() || keys.len() < 2 {

@@ -9,7 +9,7 @@ use lakebell_domain::commit::Commit;
 use lakebell_domain::event::{Event, Source};
 use lakebell_domain::ids::{AssetId, TraceId};
 use lakebell_domain::state::{AssetState, Evidence};
-use lakebell_domain::version::{Epoch, Ordinal, Position};
+use lakebell_domain::version::{Epoch, Ordinal, Position, Version};
 
 use super::{Back, Hint, Look, findings, load, read};
 use crate::asset_settings::Trust;
@@ -17,7 +17,7 @@ use crate::layout;
 use crate::ports::Ports;
 use crate::ports::items::{Draft, Item, Range, Write, Written};
 use crate::records::{AssetHead, Ring};
-use crate::store::{self, MAX_LOST_RACES};
+use crate::store::{self, MAX_LOST_RACES, Stored};
 use crate::{EngineError, ErrorKind};
 
 /// Most commits of one asset that a declaration may ask for from before its time.
@@ -61,9 +61,8 @@ pub(crate) async fn keep_past(
     for _ in 0..MAX_LOST_RACES {
         let recorded = recorded(ports, &layout::commits_beyond(asset, beyond)).await?;
         let mut writes = Vec::new();
-        for (rev, event) in &recorded {
-            let draft = kept(ports, event)?;
-            writes.push(Write::Replace(draft, *rev));
+        for (event, _) in &recorded {
+            writes.push(Write::Replace(kept(ports, &event.value)?, event.rev));
         }
         for commit in commits {
             if !is_recorded(commit, &recorded)? {
@@ -153,22 +152,20 @@ fn other_history(head: &AssetHead) -> EngineError {
     EngineError::new(ErrorKind::Conflict, message).with("field", "startFrom")
 }
 
-/// Events of commits that are there already, with their revisions.
-async fn recorded(ports: &Ports, range: &Range) -> Result<Vec<(u64, Event)>, EngineError> {
+/// Events of commits that are there already, each with its version.
+async fn recorded(ports: &Ports, range: &Range) -> Result<Vec<(Stored<Event>, Version)>, EngineError> {
     let items: Vec<Item> = store::all_of(&*ports.items, range).await?;
-    let events = items.iter().map(|item| store::decode::<Event>(item).map(|stored| (stored.rev, stored.value)));
-    let events = events.collect::<Result<Vec<_>, _>>()?;
-    Ok(events.into_iter().filter(|(_, event)| event.mark().is_some()).collect())
+    let events = items.iter().map(store::decode::<Event>).collect::<Result<Vec<_>, _>>()?;
+    let with_version = |event: Stored<Event>| event.value.mark().map(|mark| (event, mark.version));
+    Ok(events.into_iter().filter_map(with_version).collect())
 }
 
 /// Whether a commit has its event.
 ///
 /// Errors: `Conflict` where another commit stands at its place.
-fn is_recorded(commit: &Commit, recorded: &[(u64, Event)]) -> Result<bool, EngineError> {
-    for mark in recorded.iter().filter_map(|(_, event)| event.mark()) {
-        let (is_same, is_there) =
-            (mark.version.fingerprint == commit.fingerprint, mark.version.position.ordinal == commit.ordinal);
-        match (is_same, is_there) {
+fn is_recorded(commit: &Commit, recorded: &[(Stored<Event>, Version)]) -> Result<bool, EngineError> {
+    for (_, version) in recorded {
+        match (version.fingerprint == commit.fingerprint, version.position.ordinal == commit.ordinal) {
             (true, true) => return Ok(true),
             (false, false) => {}
             _ => {

@@ -61,7 +61,7 @@ impl Known {
     /// Whether an asset is a member of a group.
     fn has(&self, group: &GroupName, asset: AssetId) -> bool {
         let group = self.live().and_then(|live| live.target.group(group));
-        group.is_some_and(|group| group.members.iter().any(|member| member.asset == asset))
+        group.is_some_and(|group| group.has(asset))
     }
 
     /// Whether a group goes by the same partitions as it did.

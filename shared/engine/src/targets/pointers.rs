@@ -97,7 +97,7 @@ pub(crate) async fn drop_stale(ports: &Ports, asset: AssetId, target: &TargetId)
     };
     let definition: Stored<Definition> = store::decode(definition)?;
     let pointer: Pointer = store::decode(item)?.value;
-    let names_it = definition.value.undeclared_at.is_none() && definition.value.target.assets().contains_key(&asset);
+    let names_it = definition.value.undeclared_at.is_none() && definition.value.target.depends_on(asset);
     if !names_it && pointer.definition_rev <= definition.rev {
         store::write(&*ports.items, &*ports.random, &[Write::Remove(item.key.clone(), item.rev)]).await?;
     }

@@ -69,6 +69,8 @@ pub(super) async fn start(ports: &Ports, asset: AssetId, head: &AssetHead, id: &
 }
 
 /// The ordinals of the snapshots with these ids, of commits of one epoch that are recorded.
+/// A table that was set back and forth shows one twice: what begins there begins at the later one, other than what
+/// [`history::makers`] is asked for.
 async fn recorded(
     ports: &Ports,
     asset: AssetId,

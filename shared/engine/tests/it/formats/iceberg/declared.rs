@@ -20,11 +20,12 @@ fn spec(more: &Value) -> TargetSpec {
     serde_json::from_value(document).unwrap()
 }
 
-async fn aged() -> super::Lake {
+/// A table with a target that begins at a snapshot, a month later: the events are forgotten, old metadata files are
+/// deleted, snapshots expired.
+async fn aged(declared: &Value) -> super::Lake {
     let (lake, mut draft) = table(3).await;
     let ports = lake.world.quiet_ports();
-    targets::declare(&ports, PROJECT, &spec(&json!({"startFrom": "1001"})), &trace()).await.unwrap();
-    // A year later: the events are forgotten, old metadata files are deleted, snapshots expired.
+    targets::declare(&ports, PROJECT, &spec(declared), &trace()).await.unwrap();
     lake.world.clock.advance(Duration::from_hours(24 * 30));
     lake.world.items.forget_expired(lake.world.clock.now());
     let file = draft.append(&lake, 3);
@@ -37,7 +38,7 @@ async fn aged() -> super::Lake {
 
 #[tokio::test]
 async fn the_same_file_can_be_applied_again_when_its_start_is_long_gone() {
-    let lake = aged().await;
+    let lake = aged(&json!({"startFrom": "1001"})).await;
     let ports = lake.world.quiet_ports();
     let again = targets::declare(&ports, PROJECT, &spec(&json!({"startFrom": "1001"})), &trace()).await;
     assert!(again.is_ok(), "the same: {again:?}");
@@ -45,7 +46,7 @@ async fn the_same_file_can_be_applied_again_when_its_start_is_long_gone() {
 
 #[tokio::test]
 async fn another_policy_can_be_declared_when_the_start_is_long_gone() {
-    let lake = aged().await;
+    let lake = aged(&json!({"startFrom": "1001"})).await;
     let ports = lake.world.quiet_ports();
     let more = json!({"startFrom": "1001", "quietPeriod": "5m"});
     let altered = targets::declare(&ports, PROJECT, &spec(&more), &trace()).await;
@@ -54,20 +55,12 @@ async fn another_policy_can_be_declared_when_the_start_is_long_gone() {
 
 #[tokio::test]
 async fn a_target_stays_valid_when_its_start_is_long_gone() {
-    let (lake, mut draft) = table(3).await;
-    let ports = lake.world.quiet_ports();
-    let more = json!({"startFrom": "1001", "groups": [
+    let lake = aged(&json!({"startFrom": "1001", "groups": [
         {"name": "g", "dependencies": [{"asset": KEY}]},
         {"name": "some", "dependencies": [{"asset": "paimon://ods_db/ods_*"}]},
-    ]});
-    targets::declare(&ports, PROJECT, &spec(&more), &trace()).await.unwrap();
-    lake.world.clock.advance(Duration::from_hours(24 * 30));
-    lake.world.items.forget_expired(lake.world.clock.now());
-    let file = draft.append(&lake, 3);
-    lake.notify(&file).await;
-    for old in ["00000-a", "00001-a", "00002-a"] {
-        lake.remove(&format!("metadata/{old}.metadata.json"));
-    }
+    ]}))
+    .await;
+    let ports = lake.world.quiet_ports();
     targets::take_in(&ports, &target_id("t"), &trace()).await.unwrap();
     let explained = targets::explain(&ports, &[target_id("t")]).await.unwrap().remove(0);
     let problem = explained.definition.target.invalid;
